@@ -26,7 +26,7 @@ else:  # msgspec has no recursive types: the JSON decoder has bounded what is wi
 """Any JSON value."""
 
 NAME: Final = "manifest.json"
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 """Version of the fields of manifests; the format of the data files is ``config.format``."""
 
 T = TypeVar("T")
@@ -120,7 +120,7 @@ class RunInfo(Part, frozen=True, kw_only=True):
 class ManifestHeader(Part, frozen=True, kw_only=True):
     """First field of every manifest."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     """Version of the fields of this file."""
 
 
@@ -228,8 +228,6 @@ class OverlapFile(Part, frozen=True):
     """Directory of the abstracts."""
     abstracts_sha256: str
     """SHA-256 of the SHA-256 sums of the shards of that directory, in order."""
-    rows_sha256: str
-    """SHA-256 of the rows.  The names of the shards of a pretraining set depend on it."""
 
 
 class IdListSummary(Part, frozen=True):
@@ -266,6 +264,8 @@ class DocumentsRun(RunInfo, frozen=True, kw_only=True):
     """Messages about the inputs, given before the run: files that are not read, listings."""
     retrieved_at: Retrieval | None = None
     """Download times of the source files; null without downloads."""
+    inputs_key: str = ""
+    """Digest of the inputs: a rerun with the same ones has nothing to do.  Empty if it may mend an input."""
 
 
 class DocumentsManifest(ManifestHeader, frozen=True, kw_only=True):
@@ -378,6 +378,8 @@ class WordsRun(RunInfo, frozen=True, kw_only=True):
     """Directories that were read, in the order of ``inputs``."""
     steps: Steps = msgspec.field(default_factory=dict)
     """Metrics of every step by name; the same as the runner's."""
+    inputs_key: str = ""
+    """Digest of the inputs: a rerun with the same ones has nothing to do."""
 
 
 class WordsManifest(ManifestHeader, frozen=True, kw_only=True):
@@ -532,7 +534,7 @@ class PretrainingInput(Part, frozen=True):
     documents: int
     """Number of documents."""
     overlap: tuple[str, ...]
-    """``rows_sha256`` of the lists by which abstracts of this directory were left out."""
+    """SHA-256 of the lists by which abstracts of this directory were left out."""
 
 
 class SplitCounts(Part, frozen=True, kw_only=True):
@@ -584,6 +586,8 @@ class PretrainingRun(RunInfo, frozen=True, kw_only=True):
     """Directory of the vocabulary."""
     steps: Steps = msgspec.field(default_factory=dict)
     """Metrics of every step by name; the same as the runner's."""
+    inputs_key: str = ""
+    """Digest of the inputs: a rerun with the same ones has nothing to do."""
 
 
 class PretrainingManifest(ManifestHeader, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, Final
 from bioshards.corpus.document import DEFAULT_COLUMNS, ArticleColumns
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.corpus.languages import parse_language
+from bioshards.corpus.manifest import Json
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.text.cleaning import CLEANING_RULES
 from bioshards.corpus.text.line_format import ASCII_ONLY, SHORT_LINES, LineFormatter
@@ -97,7 +98,7 @@ class TextConfig:
                 f"splitter is {self.splitter}; it must be one of {', '.join(splitters.SPLITTER_NAMES)}"
             )
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Json]:
         """Return the config as JSON data for a manifest."""
         return {
             name: list(value) if isinstance(value, tuple) else value

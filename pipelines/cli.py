@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from bioshards.corpus.errors import OK, USAGE_ERROR, suggest_nearest
-from bioshards.pipelines.registry import PIPELINES
+from bioshards.pipelines.commands import PIPELINES, run_command
 
 USAGE = """\
 usage: beam list
@@ -17,14 +17,14 @@ usage: beam list
        beam run PIPELINE --help
 
 pipelines:
-""" + "".join(f"  {name:21} {command.description}\n" for name, command in PIPELINES.items())
+""" + "".join(f"  {name:21} {description}\n" for name, description in PIPELINES.items())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
     if args in (["list"], ["--list"]):
-        print("\n".join(f"{name:21} {command.description}" for name, command in PIPELINES.items()))
+        print("\n".join(f"{name:21} {description}" for name, description in PIPELINES.items()))
         return OK
     if not args or args[0] in ("-h", "--help", "help"):
         print(USAGE, end="")
@@ -36,9 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OK if len(args) > 1 else USAGE_ERROR
     if args[1] not in PIPELINES:
         return _print_usage_error(f"unknown pipeline {args[1]!r}", args[1], list(PIPELINES))
-    from bioshards.pipelines import command_runner
-
-    return command_runner.run_command(args[1], args[2:])
+    return run_command(args[1], args[2:])
 
 
 def _print_usage_error(message: str, unknown: str, known: list[str]) -> int:

@@ -1,13 +1,13 @@
-"""Download PubMed, PMC and Europe PMC into a mirror: ``beam run fetch``.
-
-The graph is built by :func:`build`.
-"""
+"""Download PubMed, PMC and Europe PMC into a mirror: ``beam run fetch``."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from bioshards.corpus.download.sources import (
     DEFAULT_SETS,
@@ -17,7 +17,7 @@ from bioshards.corpus.download.sources import (
     Versions,
     parse_source_spec,
 )
-from bioshards.corpus.errors import UsageError
+from bioshards.corpus.errors import OutputMismatchError, UsageError
 from bioshards.corpus.jats.filters import LICENCES_OPTION
 from bioshards.corpus.licences import DEFAULT_LICENCES
 from bioshards.corpus.ui.options import Option
@@ -34,7 +34,16 @@ if TYPE_CHECKING:
     import apache_beam as beam
 
     from bioshards.corpus.download.pmc.article_filter import ArticleFilter
-    from bioshards.pipelines.job_types import FetchJob
+    from bioshards.corpus.download.pmc.article_ranges import RangeReport
+    from bioshards.corpus.download.pmc.removals import RangeRemovals
+    from bioshards.corpus.manifest import MirrorConfig
+    from bioshards.corpus.output.output_layout import OutputDir
+    from bioshards.corpus.storage.storage_protocol import Storage
+    from bioshards.pipelines.context import JobSpec
+    from bioshards.pipelines.download_steps import FetchJob
+    from bioshards.pipelines.inputs.downloads import SourceListing
+    from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan
+    from bioshards.pipelines.run import CommandLine, Session
 
 NAME: Final = "fetch"
 DESCRIPTION = """\
@@ -117,43 +126,186 @@ class FetchOptions(DownloadOptions):
         )
 
 
-def build(pipeline: beam.Pipeline, job: FetchJob) -> None:
-    """Build the graph: download each source's files and PMC's ranges, then write the manifest."""
-    import apache_beam as beam  # here, so that --help does not wait for it
+def run(options: FetchOptions, line: CommandLine) -> int:
+    """Fetch the files of each source and PMC's articles by ranges, then write the mirror's manifest."""
+    # Imported here, so that --help does not wait for Beam.
+    from bioshards.corpus.download.mirror import Mirror
+    from bioshards.corpus.manifest import MirrorRun, utc_now
+    from bioshards.corpus.output.output_layout import OutputDir
+    from bioshards.pipelines import dry_run
+    from bioshards.pipelines.context import JobSpec, PathOption
+    from bioshards.pipelines.download_steps import FetchJob
+    from bioshards.pipelines.execution.progress_monitor import FetchProgress
+    from bioshards.pipelines.inputs import article_files
+    from bioshards.pipelines.inputs.downloads import REMOTE_SLOTS, list_source, resolve_mirror_folder
+    from bioshards.pipelines.run import check_published, open_session, print_notices
 
-    from bioshards.pipelines.inputs.downloads import split_into_slots
-    from bioshards.pipelines.transforms.mirror_files import (
-        CheckRemovals,
-        FetchFiles,
-        FetchRanges,
-        FindRemovals,
-        PublishMirror,
+    specs_by_source = options.parse_specs()
+    article_specs = specs_by_source.get("pmc", [])
+    folder = resolve_mirror_folder(options.mirror or "mirror", "")
+    session = open_session(line, options, [PathOption("--mirror", folder, is_written=True)])
+    mirror, is_local_run = Mirror(session.storage, folder), session.context.is_local_run
+    listed_at = utc_now()
+    listings = {
+        source: list_source(mirror, source, specs, options, is_local_run)
+        for source, specs in sorted(specs_by_source.items())
+        if SOURCES[source].folders
+    }
+    notices = [notice for listing in listings.values() for notice in listing.notices]
+    spec = JobSpec(NAME, folder, REMOTE_SLOTS * len(specs_by_source))
+    with contextlib.ExitStack() as claim:
+        if not options.dry_run:
+            print_notices(notices)
+            claim.enter_context(_claim_mirror(session, OutputDir(folder), spec))
+        plan = None
+        if article_specs:  # it updates the inventory in the mirror, unless it is a dry run
+            article_filter = options.article_filter
+            plan = article_files.plan_articles(mirror, article_specs, article_filter, options, is_local_run)
+            notices += plan.notices
+        job = FetchJob(
+            storage=session.storage,
+            output=OutputDir(folder),
+            config=_make_config(options, listings, plan),
+            max_rejected=options.max_rejected,
+            run=MirrorRun(command=session.command, listed_at=listed_at, notices=tuple(notices)),
+        )
+
+        def build(root: beam.Pipeline) -> None:
+            _build(root, job, listings, plan)
+
+        if options.dry_run:
+            lines = [f"notice: {notice}" for notice in notices] + dry_run.describe_listings(listings)
+            lines += dry_run.describe_articles(plan) if plan else []
+            return dry_run.print_plan(session, [f"mirror:      {folder}", *lines], build)
+        print_notices(plan.notices if plan else ())
+        job.storage.remove(job.output.result_path)  # the graph removes the manifest, after its checks
+        has_work = plan or any(listing.to_fetch for listing in listings.values())
+        workers = options.workers if has_work else 1
+        result = session.execute(job, spec, build, workers, partial(FetchProgress, mirror, listings, plan))
+        _print_result(result)
+        check_published(result)
+        print(f"mirror:   {folder}\nreport:   {job.output.manifest_path}")
+    return session.compare(job)
+
+
+def _make_config(
+    options: FetchOptions, listings: Mapping[str, SourceListing], plan: PmcArticlePlan | None
+) -> MirrorConfig:
+    """Return the options as the manifest has them."""
+    from bioshards.corpus.manifest import InventoryIdentity, MirrorConfig
+
+    servers = {source: listing.download_plan.server.base_url for source, listing in listings.items()}
+    if plan:
+        servers["pmc"] = plan.download_plan.server.base_url
+    article_filter = options.article_filter
+    inventory = plan.inventory if plan else None
+    return MirrorConfig(
+        inputs=options.input,
+        servers=servers,
+        licences=tuple(sorted(article_filter.licences)),
+        sets=tuple(sorted(article_filter.sets)),
+        drop_retracted=article_filter.drop_retracted,
+        versions=article_filter.versions,
+        inventory=InventoryIdentity(inventory.date, inventory.md5) if inventory else None,
     )
 
-    removal_collections = [pipeline | "No removals" >> beam.Create([])]
-    if job.article_plan:
-        removal_collections.append(pipeline | "FindRemovals" >> FindRemovals(job.article_plan))
-    all_removals = removal_collections | "Removals" >> beam.Flatten()
-    checked = all_removals | "CheckRemovals" >> CheckRemovals(job.mirror, job.output_dir)
-    file_collections, range_collections = [], []
-    for source, listing in job.listings.items():
-        file_slots = split_into_slots(listing.to_fetch, listing.download_plan)
-        file_collections.append(
-            pipeline
-            | f"Slots of {source}" >> beam.Create(file_slots)
-            | FetchFiles(source, listing.download_plan, checked)
+
+def _build(
+    root: beam.Pipeline,
+    job: FetchJob,
+    listings: Mapping[str, SourceListing],
+    plan: PmcArticlePlan | None,
+) -> None:
+    """Build the graph: whatever removes or replaces something waits for the check of removals."""
+    from bioshards.corpus.download.mirror_manifest import FetchedFile
+    from bioshards.pipelines import download_steps
+    from bioshards.pipelines.inputs.downloads import split_into_slots
+    from bioshards.pipelines.steps import create, finish, merge, once, slots
+
+    found: Sequence[RangeRemovals] = create(root, "no removals", [])
+    if plan:
+        to_check = create(root, "to check", split_into_slots(plan.ranges_to_check, plan.download_plan))
+        found = slots("removals", download_steps.find_removals, job, to_check, plan)
+    checked = once("check", download_steps.check_removals, job, found, job.output.path)
+    mirrored = [
+        FetchedFile(source, remote_file, mirrored_file)
+        for source, listing in listings.items()
+        for remote_file, mirrored_file in listing.mirrored.items()
+    ]
+    fetched = [create(root, "no files", list[FetchedFile]())]
+    for source, listing in listings.items():
+        download = listing.download_plan
+        files = create(root, f"slots of {source}", split_into_slots(listing.to_fetch, download))
+        fetch_files = download_steps.fetch_files
+        fetched.append(slots(f"fetch {source}", fetch_files, job, files, source, download, checked))
+    all_fetched = merge("fetched", fetched)
+    ranges: Sequence[RangeReport] = create(root, "no ranges", [])
+    if plan:
+        range_slots = create(root, "to update", split_into_slots(plan.ranges, plan.download_plan))
+        ranges = slots("ranges", download_steps.fetch_ranges, job, range_slots, plan, checked)
+    measured = [all_fetched, found, checked, ranges]
+    publish = download_steps.publish_mirror
+    finish("publish", measured, publish, job, create(root, "mirrored", mirrored), all_fetched, ranges)
+
+
+@contextlib.contextmanager
+def _claim_mirror(session: Session, output: OutputDir, spec: JobSpec) -> Iterator[None]:
+    """See that the job can run; inside the block, this run alone writes the mirror.
+
+    The configuration of a mirror may change from run to run.
+
+    Raises:
+        UserError: it cannot; or the folder is no mirror, or another run writes it.
+    """
+    from bioshards.corpus.output import output_layout
+    from bioshards.pipelines.execution.executor import prepare_run
+    from bioshards.pipelines.execution.session import translate_output_errors
+
+    prepare_run(session.context, spec)
+    _check_is_mirror(session.storage, output)
+    with translate_output_errors(output.path, "--mirror"):
+        output_layout.mark_started(session.storage, output, {"pipeline": NAME})
+    with output_layout.lock_output(session.storage, output, session.options.force):
+        yield
+
+
+def _check_is_mirror(storage: Storage, output: OutputDir) -> None:
+    """Check that the folder is no other pipeline's output, whose manifest would be removed.
+
+    Raises:
+        OutputMismatchError: it is, or nobody can say.
+    """
+    for path in (output.config_path, output.manifest_path):
+        pipeline = NAME
+        if storage.exists(path):
+            try:
+                pipeline = storage.read_json(path).get("pipeline", NAME)
+            except (ValueError, AttributeError) as error:
+                raise OutputMismatchError(
+                    f"{path} is damaged ({error}), so that it does not say whether --mirror "
+                    f"{output.path} is a mirror. If it is, delete the file and repeat the command"
+                ) from error
+        if pipeline != NAME:
+            raise OutputMismatchError(
+                f"--mirror {output.path} is an output of {pipeline}. Choose another folder"
+            )
+
+
+def _print_result(result: Mapping[str, Any]) -> None:
+    """Print what was downloaded, published or not."""
+    if result["files"] or result["problem"]:
+        print(
+            f"{result['files']:,} files in the mirror, {result['fetched']:,} of them fetched now "
+            f"({result['bytes'] / 1e6:,.1f} MB)"
         )
-    if job.article_plan:
-        range_slots = split_into_slots(job.article_plan.ranges, job.article_plan.download_plan)
-        range_collections.append(
-            pipeline | "Ranges" >> beam.Create(range_slots) | FetchRanges(job.article_plan, checked)
+    if articles := result["articles"]:
+        print(
+            f"{articles['selected']:,} articles selected: {result['articles_cached']:,} were there, "
+            f"{result['articles_fetched']:,} are fetched ({result['articles_bytes'] / 1e6:,.1f} MB), "
+            f"{articles['failed']:,} could not be; {result['articles_removed']:,} are taken out"
         )
-    all_files = (*file_collections, pipeline | "No files" >> beam.Create([])) | "Files" >> beam.Flatten()
-    all_ranges = (
-        *range_collections,
-        pipeline | "No ranges" >> beam.Create([]),
-    ) | "Articles" >> beam.Flatten()
-    pipeline | "Publish" >> PublishMirror(job, all_files, all_removals, all_ranges)
+        for reason, count in articles["not_selected"].items():
+            print(f"  {count:>12,}  not selected: {reason}")
 
 
 def make_parser() -> Parser[FetchOptions]:

@@ -1,12 +1,10 @@
-"""Full text, JATS XML, to document shards: ``beam run pmc_to_shards``.
-
-The graph is built by :func:`build`.
-"""
+"""Full text, JATS XML, to document shards: ``beam run pmc_to_shards``."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from bioshards.corpus.document_presets import PMC_PRESETS
 from bioshards.corpus.download.sources import SOURCES, list_source_names
@@ -27,7 +25,8 @@ from bioshards.pipelines.options.pipeline_options import (
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from bioshards.pipelines.job_types import ShardsJob
+    from bioshards.corpus.lifecycle.job import ShardsJob
+    from bioshards.pipelines.run import CommandLine
 
 NAME: Final = "pmc_to_shards"
 DESCRIPTION: Final = """\
@@ -66,41 +65,43 @@ class PmcOptions(ShardsOptions):
         return override_config(self.config, PMC_PRESETS[self.preset] if self.preset else PmcConfig())
 
 
-def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
-    """Build the graph: stage every source, resolve versions, finalize the shards, publish."""
-    import apache_beam as beam  # here, so that --help does not wait for it
-
+def run(options: PmcOptions, line: CommandLine) -> int:
+    """Stage every source, decide which articles are dropped, finalize the shards of the others, publish."""
+    # Imported here, so that --help does not wait for Beam.
     from bioshards.corpus.jats.inputs import source_from_file
-    from bioshards.pipelines.inputs.downloads import split_into_slots
-    from bioshards.pipelines.transforms.document_shards import (
-        finalize_documents,
-        make_stage_files,
-        publish_documents,
-        stage_inputs,
-    )
-    from bioshards.pipelines.transforms.full_text import ExtractKeys, FetchAndStageRanges, FindOverlap
-    from bioshards.pipelines.transforms.mirror_files import CheckRemovals, FindRemovals
+    from bioshards.corpus.lifecycle import full_text_overlap
+    from bioshards.corpus.lifecycle.publish import publish
+    from bioshards.pipelines import download_steps, shards
+    from bioshards.pipelines.inputs import article_files
+    from bioshards.pipelines.steps import each, finish, listed, merge, once, slots
 
-    stage_files = make_stage_files(job)
-    staged_collections = stage_inputs(pipeline, job, stage_files, source_from_file)
-    if job.article_plan:
-        range_slots = pipeline | "Ranges" >> beam.Create(
-            split_into_slots(job.article_plan.ranges, job.article_plan.download_plan), reshuffle=False
-        )
-        range_removals = pipeline | "FindRemovals" >> FindRemovals(job.article_plan)
-        checked = range_removals | "CheckRemovals" >> CheckRemovals(
-            job.article_plan.download_plan.mirror, job.output_dir
-        )
-        staged_collections.append(
-            range_slots | "FetchAndStageRanges" >> FetchAndStageRanges(job.article_plan, stage_files, checked)
-        )
-    staged = staged_collections | "Staged" >> beam.Flatten()
-    decisions, finalized = finalize_documents(staged, job)
-    shard_keys = finalized | "ExtractKeys" >> ExtractKeys(job.storage, job.output_dir, job.overlap_with)
-    overlap = finalized | "FindOverlap" >> FindOverlap(
-        job.storage, job.output_dir, job.overlap_with, shard_keys
-    )
-    publish_documents(staged, job, decisions, finalized, overlap)
+    session = shards.open_shards_session(line, options)
+    storage, is_local_run = session.storage, session.context.is_local_run
+    job = shards.make_job(NAME, session, options.make_config())
+    inputs = article_files.find_inputs(storage, options, job.output.path, is_local_run)
+
+    def build(root: beam.Pipeline, job: ShardsJob) -> None:
+        staged = shards.stage(root, job, inputs, source_from_file)
+        measured: list[Sequence[Any]] = [staged]
+        if plan := inputs.article_plan:
+            to_check, ranges = shards.create_range_slots(root, plan)
+            found = slots("removals", download_steps.find_removals, job, to_check, plan)
+            mirror = plan.download_plan.mirror.folder
+            checked = once("check", download_steps.check_removals, job, found, mirror)
+            articles = slots("ranges", download_steps.fetch_and_stage_ranges, job, ranges, plan, checked)
+            measured += [found, checked, articles]
+            staged = merge("staged with ranges", [staged, articles])
+        finalized, decided = shards.finalize(root, job, staged)
+        measured += [*decided, finalized]
+        if not job.overlap_with:
+            finish("publish", measured, publish, job, staged, finalized)
+            return
+        both_shards = listed("shards", full_text_overlap.list_shards, job, finalized)
+        keys = each("keys", full_text_overlap.extract_keys, job, both_shards)
+        overlap = once("overlap", full_text_overlap.write_overlap, job, finalized, keys)
+        finish("publish", [*measured, keys, overlap], publish, job, staged, finalized, overlap)
+
+    return shards.run_job(session, job, inputs, build)
 
 
 def make_parser() -> Parser[PmcOptions]:

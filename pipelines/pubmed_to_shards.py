@@ -1,7 +1,4 @@
-"""PubMed citation XML to document shards: ``beam run pubmed_to_shards``.
-
-The graph is built by :func:`build`.
-"""
+"""PubMed citation XML to document shards: ``beam run pubmed_to_shards``."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from bioshards.corpus.document_presets import PUBMED_PRESETS
 from bioshards.corpus.download.sources import SOURCES, list_source_names
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.ui.options import Option, Overrides
 from bioshards.pipelines.options.parser import Parser
@@ -26,7 +24,9 @@ from bioshards.pipelines.options.pipeline_options import (
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from bioshards.pipelines.job_types import ShardsJob
+    from bioshards.corpus.lifecycle.job import ShardsJob
+    from bioshards.corpus.storage.storage_protocol import Storage
+    from bioshards.pipelines.run import CommandLine
 
 NAME: Final = "pubmed_to_shards"
 DESCRIPTION: Final = """\
@@ -61,22 +61,50 @@ class PubMedOptions(ShardsOptions):
         return override_config(self.config, PUBMED_PRESETS[self.preset] if self.preset else PubMedConfig())
 
 
-def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
-    """Build the graph: stage every file, resolve versions, finalize the shards, publish."""
-    import apache_beam as beam  # here, so that --help does not wait for it
-
+def run(options: PubMedOptions, line: CommandLine) -> int:
+    """Stage every file, decide which records are dropped, finalize the shards of the others, publish."""
+    # Imported here, so that --help does not wait for Beam.
+    from bioshards.corpus.lifecycle.publish import publish
     from bioshards.corpus.pubmed.discovery import source_from_file
-    from bioshards.pipelines.transforms.document_shards import (
-        finalize_documents,
-        make_stage_files,
-        publish_documents,
-        stage_inputs,
-    )
+    from bioshards.pipelines import shards
+    from bioshards.pipelines.inputs import pubmed_files
+    from bioshards.pipelines.steps import finish
 
-    staged_collections = stage_inputs(pipeline, job, make_stage_files(job), source_from_file)
-    staged = staged_collections | "Staged" >> beam.Flatten()
-    decisions, finalized = finalize_documents(staged, job)
-    publish_documents(staged, job, decisions, finalized)
+    session = shards.open_shards_session(line, options)
+    storage, is_local_run = session.storage, session.context.is_local_run
+    job = shards.make_job(NAME, session, _complete_config(options, storage))
+    inputs = pubmed_files.find_inputs(storage, options, job.output.path, is_local_run)
+
+    def build(root: beam.Pipeline, job: ShardsJob) -> None:
+        staged = shards.stage(root, job, inputs, source_from_file)
+        finalized, decided = shards.finalize(root, job, staged)
+        finish("publish", [staged, *decided, finalized], publish, job, staged, finalized)
+
+    return shards.run_job(session, job, inputs, build)
+
+
+def _complete_config(options: PubMedOptions, storage: Storage) -> PubMedConfig:
+    """Return the configuration with the branches of MeSH that it names.
+
+    Raises:
+        UsageError: the tree of MeSH is missing, cannot be read, or lacks a branch.
+    """
+    from bioshards.corpus.pubmed import mesh
+    from bioshards.pipelines.shards import parse_file
+
+    config, path = options.make_config(), options.mesh_tree
+    if path is None:
+        if branch := next(filter(mesh.is_branch, (*config.mesh, *config.drop_mesh)), None):
+            raise UsageError(
+                f"{branch} needs the tree of MeSH: --mesh-tree FILE, with NLM's file mtrees2026.bin "
+                f"({mesh.DOWNLOAD_PAGE})"
+            )
+        return config
+    tree = parse_file(storage, "--mesh-tree", path, mesh.parse_tree)
+    try:
+        return config.with_mesh_tree(tree)
+    except mesh.MeshTreeError as error:
+        raise UsageError(f"--mesh-tree {path}: {error}") from error
 
 
 def make_parser() -> Parser[PubMedOptions]:

@@ -12,18 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from bioshards.corpus.errors import FAILED, OK, InputNotFoundError, InvalidValueError
-from bioshards.corpus.manifest import (
-    DocumentsManifest,
-    PretrainingManifest,
-    WordsManifest,
-    listed_files,
-    parse_manifest,
-    read_manifest,
-)
+from bioshards.corpus.lifecycle.job import RunManifest
+from bioshards.corpus.manifest import DocumentsManifest, listed_files, parse_manifest, read_manifest
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.execution.session import REDACTED
 
-RunManifest = DocumentsManifest | PretrainingManifest | WordsManifest
 _OPTION: Final = "--like"
 _NOT_REPEATED: Final = frozenset(
     {_OPTION, "--output", "--workers", "--mirror", "--dry-run", "--contact", "--force"}
@@ -63,7 +56,8 @@ def expand_arguments(pipeline: str, argv: Sequence[str]) -> list[str]:
 
 def _iter_options(argv: Sequence[str]) -> Iterable[tuple[str, str | None]]:
     """Yield the names and values of the options; the value is None without one."""
-    for word, following in zip(argv, [*argv[1:], None], strict=True):
+    for index, word in enumerate(argv):
+        following = argv[index + 1] if index + 1 < len(argv) else None
         if word.startswith("--"):
             name, has_value, value = word.partition("=")
             yield name, value if has_value else following

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from bioshards.corpus.errors import UsageError
@@ -27,7 +29,12 @@ from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES, E
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from bioshards.pipelines.job_types import PretrainingJob
+    from bioshards.corpus.shards.input_dirs import DocumentsInput
+    from bioshards.pipelines.run import CommandLine, Session
+    from bioshards.vocab.pretraining.job import PretrainingJob
+    from bioshards.vocab.pretraining.overlap_filter import OverlapLists
+    from bioshards.vocab.pretraining.shard_groups import ShardGroup
+    from bioshards.vocab.pretraining.vocabulary_checks import Vocabulary
 
 NAME: Final = "shards_to_pretraining"
 DESCRIPTION: Final = """\
@@ -199,35 +206,173 @@ class PretrainingOptions(DocumentsOptions):
             raise UsageError(str(error)) from error
 
 
-def build(pipeline: beam.Pipeline, job: PretrainingJob) -> None:
-    """Build the graph: build the examples of every shard group, merge spilled rows, publish."""
-    import apache_beam as beam  # here, so that --help does not wait for it
+def run(options: PretrainingOptions, line: CommandLine) -> int:
+    """Build the examples of every group of shards, merge the rows of a global shuffle, publish."""
+    # Imported here, so that --help needs neither Beam nor the libraries of the extra.
+    from bioshards.corpus.lifecycle.job import is_up_to_date
+    from bioshards.corpus.lifecycle.near_duplicates import NUM_BANDS
+    from bioshards.corpus.manifest import PretrainingManifest
+    from bioshards.corpus.output import output_layout
+    from bioshards.pipelines import documents, dry_run
+    from bioshards.pipelines.context import PathOption
+    from bioshards.pipelines.execution.progress_monitor import PretrainingProgress
+    from bioshards.pipelines.run import check_published
+    from bioshards.pipelines.steps import create, each, finish, listed, once
+    from bioshards.vocab.pretraining import near_duplicate_filter, overlap_filter, pretraining_dir
+    from bioshards.vocab.pretraining.build import build_group
+    from bioshards.vocab.pretraining.shard_groups import group_shards
+    from bioshards.vocab.pretraining.vocabulary_checks import check_vocabulary, load_vocabulary
 
-    from bioshards.pipelines.transforms.pretraining_set import BuildExamples, MergeShuffled, PublishExamples
-    from bioshards.pipelines.transforms.signed_shards import CompareDocuments, SignDocuments
+    vocab = PathOption("--vocab", str(options.vocab), is_used_by_workers=False)
+    session = documents.open_documents_session(line, options, [vocab])
+    inputs = documents.load_inputs(session, options)
+    vocabulary = load_vocabulary(session.storage, vocab.path)
+    check_vocabulary(session.storage, inputs, vocabulary.encoder, vocab.path)
+    overlap_lists = overlap_filter.load_overlap_lists(session.storage, inputs)
+    groups = list(group_shards(inputs, options.seed, overlap_lists))
+    job = _make_job(options, session, inputs, overlap_lists, vocabulary)
+    documents.check_output(job, job.config)
+    spec = documents.make_spec(NAME, job, len(groups), job.config.library_versions)
 
-    # The largest first, so that workers end at nearly the same time.
-    largest_first = sorted(job.shard_groups, key=lambda group: -sum(shard.bytes for shard in group.shards))
-    shard_groups = pipeline | "ShardGroups" >> beam.Create(largest_first, reshuffle=False)
-    signed = duplicates = None
-    if job.dedup == "near":
-        signed = shard_groups | "SignDocuments" >> SignDocuments(job.storage, job.output_dir)
-        duplicates = signed | "CompareDocuments" >> CompareDocuments(job.storage, job.output_dir)
-    built = shard_groups | "BuildExamples" >> BuildExamples(
-        job.storage, job.output_dir, job.build_config, duplicates
+    def build(root: beam.Pipeline) -> None:
+        # The largest first, so that workers end at nearly the same time.
+        largest_first = sorted(groups, key=lambda group: -sum(shard.bytes for shard in group.shards))
+        shard_groups = create(root, "groups", largest_first)
+        if job.config.dedup == "near":
+            shards = create(
+                root, "shards", [shard for group in largest_first for shard in group.list_shards()]
+            )
+            signed = each("sign", near_duplicate_filter.sign_shard, job, shards)
+            bands = create(root, "bands", range(NUM_BANDS))
+            candidates = each("candidates", near_duplicate_filter.find_candidates, job, bands, signed)
+            decide = near_duplicate_filter.decide_near_duplicates
+            duplicates = once("duplicates", decide, job, signed, candidates)
+            built = each("build", build_group, job, shard_groups, duplicates)
+            near = [signed, candidates, duplicates]
+        else:
+            signed, duplicates = (), ()
+            built = each("build", build_group, job, shard_groups)
+            near = []
+        buckets = listed("buckets", pretraining_dir.list_buckets, job, built)
+        merged = each("merge", pretraining_dir.merge_bucket, job, buckets, built)
+        publish = pretraining_dir.publish
+        finish("publish", [*near, built, merged], publish, job, built, merged, signed, duplicates)
+
+    if options.dry_run:
+        return dry_run.print_plan(session, _describe_plan(job, groups), build)
+    with session.claimed(job, spec, job.config):
+        if is_up_to_date(job.storage, job.output, PretrainingManifest, job.inputs_key):
+            pretraining_dir.remove_spill_files(job)
+            print(documents.format_finished(job, inputs))
+        else:
+            output_layout.reset(job.storage, job.output)
+            job.save_vocabulary(vocabulary.tokenizer_json)
+            # Shuffling and comparing have more items than groups.
+            has_wider_step = job.config.dedup == "near" or job.num_buckets
+            workers = options.workers if has_wider_step else min(options.workers, max(1, len(groups)))
+            result = session.execute(job, spec, build, workers, partial(PretrainingProgress, job, groups))
+            check_published(result)
+            _print_summary(job)
+    return session.compare(job)
+
+
+def _make_job(
+    options: PretrainingOptions,
+    session: Session,
+    inputs: Sequence[DocumentsInput],
+    overlap_lists: OverlapLists,
+    vocabulary: Vocabulary,
+) -> PretrainingJob:
+    from bioshards.corpus.manifest import (
+        PretrainingConfig,
+        PretrainingInput,
+        PretrainingRun,
+        VocabularyIdentity,
     )
-    merged = built | "MergeShuffled" >> MergeShuffled(job.storage, job.output_dir, job.build_config)
-    built | "Publish" >> PublishExamples(
-        job.storage,
-        job.output_dir,
-        job.config,
-        job.inputs,
-        job.run_info,
-        job.max_rejected,
-        merged,
-        signed,
-        duplicates,
+    from bioshards.corpus.output.output_layout import FORMAT, OutputDir
+    from bioshards.pipelines.documents import find_versions
+    from bioshards.pipelines.execution.session import make_absolute
+    from bioshards.vocab.pretraining.global_shuffle import count_buckets
+    from bioshards.vocab.pretraining.job import PretrainingJob
+
+    config = PretrainingConfig(
+        pipeline=NAME,
+        format=FORMAT,
+        **options.make_recipe().to_dict(),
+        seed=options.seed,
+        validation_fraction=options.validation_fraction,
+        shuffle=options.shuffle,
+        dedup=options.dedup,
+        max_shard_mb=options.max_shard_mb,
+        vocabulary=VocabularyIdentity(vocabulary.sha256, vocabulary.encoder.size),
+        library_versions=find_versions(["tokenizers"]),
     )
+    size = sum(shard.bytes for documents in inputs for shard in documents.shards)
+    return PretrainingJob(
+        storage=session.storage,
+        output=OutputDir(make_absolute(options.output)),
+        config=config,
+        inputs=tuple(
+            PretrainingInput(
+                pipeline=documents.pipeline,
+                shards_sha256=documents.summary.shards_sha256,
+                shards=documents.summary.shards,
+                documents=documents.summary.documents,
+                overlap=tuple(sorted(overlap_lists.get(documents.folder, {}).values())),
+            )
+            for documents in inputs
+        ),
+        num_buckets=count_buckets(config, size) if options.shuffle == "global" else {},
+        max_rejected=options.max_rejected,
+        run=PretrainingRun(
+            command=session.command,
+            inputs=tuple(documents.folder for documents in inputs),
+            vocabulary=make_absolute(str(options.vocab)),
+        ),
+    )
+
+
+def _describe_plan(job: PretrainingJob, groups: Sequence[ShardGroup]) -> list[str]:
+    """Return the lines of a dry run."""
+    from bioshards.pipelines import dry_run
+
+    reports = job.storage.list_names(job.output.build_reports_folder)
+    done = [shard for group in groups if f"{group.name}.json" in reports for shard in group.shards]
+    shards = [shard for group in groups for shard in group.shards]
+    config, num_buckets = job.config, sum(job.num_buckets.values())
+    passes_text = f"{config.dupe_factor} passes" if config.dupe_factor > 1 else "one pass"
+    shuffle_text = f", dealt out to {num_buckets:,} shards" if num_buckets else ""
+    return [
+        *dry_run.describe_shards(shards, job.output.path, "built", done),
+        f"  examples:  {config.objective}, {config.max_seq_length} tokens a row at most, "
+        f"{passes_text}{shuffle_text}",
+    ]
+
+
+def _print_summary(job: PretrainingJob) -> None:
+    """Print the rows of each split, and the dropped documents."""
+    from bioshards.corpus.manifest import PretrainingManifest, read_manifest
+
+    manifest = read_manifest(job.storage, job.output.path)
+    assert isinstance(manifest, PretrainingManifest)
+    length, counts = job.config.max_seq_length, manifest.counts
+    print(f"{counts.documents:,} documents")
+    for split, split_counts in (("train", counts.train), ("validation", counts.validation)):
+        if not split_counts.rows:
+            continue
+        fill = split_counts.tokens / (split_counts.rows * length)
+        lost_text = "".join(
+            f", {tokens:,} lost ({reason})" for reason, tokens in split_counts.lost_tokens.items()
+        )
+        print(
+            f"  {split + ':':11} {split_counts.documents:,} documents, {split_counts.rows:,} rows, "
+            f"{split_counts.tokens:,} tokens ({fill:.0%} of {length} a row){lost_text}"
+        )
+    for reason, count in {**counts.dropped, **counts.rejected}.items():
+        if count:
+            print(f"  {reason + ':':11} {count:,} documents")
+    print(f"{'examples:':13} {job.output.path}")
+    print(f"{'report:':13} {job.output.manifest_path}")
 
 
 def make_parser() -> Parser[PretrainingOptions]:

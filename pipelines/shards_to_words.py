@@ -7,9 +7,12 @@ the driver only.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
+from bioshards.corpus.errors import UsageError
 from bioshards.corpus.ui.options import Option
 from bioshards.corpus.ui.value_parsers import fraction, int_at_least
 from bioshards.pipelines.options.parser import Parser
@@ -18,7 +21,10 @@ from bioshards.pipelines.options.pipeline_options import DOCUMENTS_OPTION, Docum
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from bioshards.pipelines.job_types import WordsJob
+    from bioshards.corpus.manifest import ValidationWords, WordTotals
+    from bioshards.corpus.shards.input_dirs import DocumentsInput
+    from bioshards.pipelines.run import CommandLine, Session
+    from bioshards.vocab.counting.count_steps import WordsJob
 
 NAME: Final = "shards_to_words"
 DESCRIPTION: Final = """\
@@ -65,25 +71,103 @@ class WordsOptions(DocumentsOptions):
         ),
     ] = 1
 
+    def check(self) -> None:
+        """Check inputs and output, and that documents to count are left."""
+        DocumentsOptions.check(self)  # super() does not know the class that slots=True makes
+        if self.validation_fraction == 1:
+            raise UsageError("--validation-fraction: validation_fraction 1.0 is not in [0, 1)")
 
-def build(pipeline: beam.Pipeline, job: WordsJob) -> None:
-    """Build the graph: count every shard, merge the counts of each bucket, publish one sorted list."""
-    import apache_beam as beam  # here, so that --help does not wait for it
 
-    from bioshards.pipelines.transforms.word_counting import CountShards, MergeBuckets, PublishWords
+def run(options: WordsOptions, line: CommandLine) -> int:
+    """Count every shard, merge the counts of each bucket of words, publish one sorted list."""
+    # Imported here, so that --help needs neither Beam nor the libraries of the extra.
+    from bioshards.corpus.lifecycle.job import is_up_to_date
+    from bioshards.corpus.manifest import WordsManifest
+    from bioshards.corpus.output import output_layout
+    from bioshards.pipelines import documents, dry_run
+    from bioshards.pipelines.execution.progress_monitor import WordsProgress
+    from bioshards.pipelines.run import check_published
+    from bioshards.pipelines.steps import create, each, finish, listed
+    from bioshards.vocab.counting import count_steps
 
-    shards = [
-        (document_input.folder, shard) for document_input in job.inputs for shard in document_input.shards
-    ]
-    shards.sort(key=lambda folder_and_shard: -folder_and_shard[1].bytes)  # so that workers end together
-    counted = (
-        pipeline
-        | "Shards" >> beam.Create(shards, reshuffle=False)
-        | "CountShards" >> CountShards(job.storage, job.output_dir, job.count_config)
+    session = documents.open_documents_session(line, options)
+    inputs = documents.load_inputs(session, options)
+    shards = [(item.folder, shard) for item in inputs for shard in item.shards]
+    job = _make_job(options, session, inputs)
+    documents.check_output(job, job.config)
+    spec = documents.make_spec(NAME, job, len(shards), job.config.library_versions)
+
+    def build(root: beam.Pipeline) -> None:
+        # The largest first, so that workers end together.
+        largest_first = sorted(shards, key=lambda folder_and_shard: -folder_and_shard[1].bytes)
+        counted = each("count", count_steps.count_shard, job, create(root, "shards", largest_first))
+        buckets = listed("buckets", count_steps.list_buckets, job, counted)
+        merged = each("merge", count_steps.merge_bucket, job, buckets, counted)
+        finish("publish", [counted, merged], count_steps.publish, job, counted, merged)
+
+    if options.dry_run:
+        reports = job.storage.list_names(job.output.word_counts_folder)
+        done = [shard for _, shard in shards if f"{shard.sha256}.json" in reports]
+        lines = dry_run.describe_shards([shard for _, shard in shards], job.output.path, "counted", done)
+        return dry_run.print_plan(session, lines, build)
+    with session.claimed(job, spec, job.config):
+        if is_up_to_date(job.storage, job.output, WordsManifest, job.inputs_key):
+            print(documents.format_finished(job, inputs))
+        else:
+            output_layout.reset(job.storage, job.output)
+            workers = min(options.workers, max(1, len(shards)))
+            result = session.execute(job, spec, build, workers, partial(WordsProgress, job, shards))
+            check_published(result)
+            _print_summary(job)
+    return session.compare(job)
+
+
+def _make_job(options: WordsOptions, session: Session, inputs: Sequence[DocumentsInput]) -> WordsJob:
+    from bioshards.corpus.manifest import WordsConfig, WordsRun
+    from bioshards.corpus.output.output_layout import FORMAT, OutputDir
+    from bioshards.pipelines.documents import find_versions
+    from bioshards.pipelines.execution.session import make_absolute
+    from bioshards.vocab.counting.count_steps import WordsJob
+
+    return WordsJob(
+        storage=session.storage,
+        output=OutputDir(make_absolute(options.output)),
+        config=WordsConfig(
+            pipeline=NAME,
+            format=FORMAT,
+            pretokenizer=options.pretokenizer,
+            validation_fraction=options.validation_fraction,
+            seed=options.seed,
+            min_count=options.min_count,
+            library_versions=find_versions(["tokenizers"] if options.pretokenizer == "bert" else []),
+        ),
+        inputs=tuple(item.summary for item in inputs),
+        run=WordsRun(command=session.command, inputs=tuple(item.folder for item in inputs)),
     )
-    merged = counted | "MergeBuckets" >> MergeBuckets(job.storage, job.output_dir, job.min_count)
-    inputs = [document_input.summary for document_input in job.inputs]
-    counted | "Publish" >> PublishWords(job.storage, job.output_dir, job.config, inputs, job.run_info, merged)
+
+
+def _print_summary(job: WordsJob) -> None:
+    """Print the numbers of words and documents, and the output files."""
+    from bioshards.corpus.manifest import WordsManifest, read_manifest
+
+    manifest = read_manifest(job.storage, job.output.path)
+    assert isinstance(manifest, WordsManifest)
+    counts = manifest.counts
+    print(_format_counts(counts))
+    if counts.pruned.distinct_words:
+        print(
+            f"  {counts.pruned.distinct_words:,} words pruned: fewer than {job.config.min_count} "
+            f"occurrences, {counts.pruned.tokens:,} tokens"
+        )
+    if job.config.validation_fraction:
+        print(f"  validation: {_format_counts(counts.validation)}")
+    for output in manifest.outputs:
+        print(f"{output.file + ':':13} {job.output.path}/{output.file}")
+    print(f"{'report:':13} {job.output.manifest_path}")
+
+
+def _format_counts(counts: WordTotals | ValidationWords) -> str:
+    return f"{counts.documents:,} documents, {counts.tokens:,} tokens of {counts.distinct_words:,} words"
 
 
 def make_parser() -> Parser[WordsOptions]:

@@ -1,7 +1,4 @@
-"""Text files of one's own to document shards: ``beam run text_to_shards``.
-
-The graph is built by :func:`build`.
-"""
+"""Text files of one's own to document shards: ``beam run text_to_shards``."""
 
 from __future__ import annotations
 
@@ -24,7 +21,8 @@ from bioshards.pipelines.options.pipeline_options import (
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from bioshards.pipelines.job_types import ShardsJob
+    from bioshards.corpus.lifecycle.job import ShardsJob
+    from bioshards.pipelines.run import CommandLine
 
 NAME: Final = "text_to_shards"
 DESCRIPTION: Final = """\
@@ -52,23 +50,28 @@ class TextOptions(ShardsOptions):
         return override_config(self.config, TEXT_PRESETS[self.preset] if self.preset else TextFilesConfig())
 
 
-def build(pipeline: beam.Pipeline, job: ShardsJob) -> None:
-    """Build the graph: stage every file, resolve ids, finalize the shards, publish."""
-    import apache_beam as beam  # here, so that --help does not wait for it
+def run(options: TextOptions, line: CommandLine) -> int:
+    """Stage every file, decide which documents are dropped, finalize the shards of the others, publish."""
+    # Imported here, so that --help does not wait for Beam.
+    from bioshards.corpus.lifecycle.publish import publish
+    from bioshards.corpus.lifecycle.stage import stage_source
+    from bioshards.corpus.text_files.records import discover_sources
+    from bioshards.pipelines import shards
+    from bioshards.pipelines.inputs.run_inputs import RunInputs
+    from bioshards.pipelines.steps import create, each, finish
 
-    from bioshards.pipelines.transforms.document_shards import (
-        finalize_documents,
-        make_stage_files,
-        publish_documents,
-    )
+    session = shards.open_shards_session(line, options)
+    job = shards.make_job(NAME, session, options.make_config())
+    notices: list[str] = []
+    sources = discover_sources(session.storage, options.input, notices.append)
+    inputs = RunInputs(sources, notices=notices)
 
-    staged = (
-        pipeline
-        | "Sources" >> beam.Create(job.sources, reshuffle=False)
-        | "StageFiles" >> make_stage_files(job)
-    )
-    decisions, finalized = finalize_documents(staged, job)
-    publish_documents(staged, job, decisions, finalized)
+    def build(root: beam.Pipeline, job: ShardsJob) -> None:
+        staged = each("stage", stage_source, job, create(root, "sources", shards.sort_by_size(sources)))
+        finalized, decided = shards.finalize(root, job, staged)
+        finish("publish", [staged, *decided, finalized], publish, job, staged, finalized)
+
+    return shards.run_job(session, job, inputs, build)
 
 
 def make_parser() -> Parser[TextOptions]:

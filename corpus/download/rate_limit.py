@@ -5,7 +5,7 @@ locked file for each connection, and a JSON file for the requests.  It is the ru
 (``XDG_RUNTIME_DIR``), or else the cache folder in the home; schedulers give every job another ``TMPDIR``, so
 that the temporary folder serves only where these cannot be written.  The system releases the lock of a
 process that dies.  On several machines, the width of the download step keeps the limit
-(pipelines/transforms/document_shards.py).
+(pipelines/steps.py).
 """
 
 from __future__ import annotations

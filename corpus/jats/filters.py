@@ -165,7 +165,7 @@ class PmcConfig(ArticleConfig):
 
     drop_reasons: ClassVar[tuple[str, ...]] = tuple(_DROP_REASONS.split())
     highest_version_wins: ClassVar[bool] = True
-    """True: PMC numbers the versions of an article (lifecycle/versions.py)."""
+    """True: PMC numbers the versions of an article (lifecycle/decisions.py)."""
 
     def __post_init__(self) -> None:
         ArticleConfig.__post_init__(self)

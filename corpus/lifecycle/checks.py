@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from bioshards.corpus.errors import shorten_list
-from bioshards.corpus.lifecycle.stage import StageResult
+from bioshards.corpus.lifecycle.job import ShardsJob, StageResult
 from bioshards.corpus.manifest import DocumentsManifest, IdListSummary
-from bioshards.corpus.output.output_layout import OutputDir
 
 RECORDS_PER_BASELINE_FILE: Final = 30_000
 """Records of a baseline file, except for the last one (baselines of 2024, 2025 and 2026)."""
@@ -20,15 +19,30 @@ _BASELINE_PATH = re.compile(r"/baseline/[^/]*$")
 
 
 def collect_warnings(
-    pipeline: str, stage_results: list[StageResult], copies: list[tuple[str, str]]
+    manifest: DocumentsManifest, stage_results: list[StageResult], copies: list[tuple[str, str]]
 ) -> list[str]:
     """Return the warnings about the input.
 
     Args:
-        pipeline: name of the pipeline.
+        manifest: the manifest, without warnings.
         stage_results: results of all sources, in the order of application.
         copies: (path, path of the kept copy) of identical files.
     """
+    messages = _check_sources(manifest.pipeline, stage_results, copies)
+    if manifest.pipeline == "text_to_shards":
+        messages += _check_ids(sum(item.funnel.get("superseded", 0) for item in manifest.inputs))
+    for option, id_list in (
+        ("--exclude-ids", manifest.exclusion_list),
+        ("--include-ids", manifest.inclusion_list),
+    ):
+        if id_list:
+            messages += _check_id_list(option, id_list)
+    return messages
+
+
+def _check_sources(
+    pipeline: str, stage_results: list[StageResult], copies: list[tuple[str, str]]
+) -> list[str]:
     messages = [f"{copy} is the same file as {kept} and is read once" for copy, kept in copies]
     misdeclared = [stage_result for stage_result in stage_results if stage_result.misdeclared_files]
     if misdeclared:
@@ -57,7 +71,7 @@ def _list_names(stage_results: list[StageResult]) -> str:
     return shorten_list([stage_result.source.name for stage_result in stage_results])
 
 
-def collect_id_list_warnings(option: str, id_list: IdListSummary) -> list[str]:
+def _check_id_list(option: str, id_list: IdListSummary) -> list[str]:
     """Return the warnings about a list of ids."""
     if not id_list.num_ids:
         return [f"{option} lists no id"]
@@ -66,7 +80,7 @@ def collect_id_list_warnings(option: str, id_list: IdListSummary) -> list[str]:
     return []
 
 
-def check_ids(superseded: int) -> list[str]:
+def _check_ids(superseded: int) -> list[str]:
     """Warn about documents of text files whose id a later file has too."""
     if not superseded:
         return []
@@ -119,14 +133,9 @@ def _check_baseline_sizes(stage_results: list[StageResult]) -> list[str]:
     ]
 
 
-def find_problem(
-    output_dir: OutputDir,
-    stage_results: list[StageResult],
-    manifest: DocumentsManifest,
-    max_rejected: float,
-    max_bad_files: float,
-) -> str | None:
+def find_problem(job: ShardsJob, stage_results: list[StageResult], manifest: DocumentsManifest) -> str | None:
     """Return the reason why the output cannot be published, or None."""
+    max_rejected, max_bad_files = job.max_rejected, job.max_bad_files
     counts, funnel = manifest.counts, manifest.funnel
     unfetched = [
         stage_result
@@ -148,7 +157,7 @@ def find_problem(
         )
     bad_files = [stage_result for stage_result in stage_results if stage_result.rejection]
     bad_files_text = f"{_count_bad_files(bad_files, stage_results)} ({_describe_files(bad_files)})"
-    remedy = f"See {output_dir.path}/rejected/. Replace the input and rerun the command, or raise"
+    remedy = f"See {job.output.path}/rejected/. Replace the input and rerun the command, or raise"
     if stage_results and len(bad_files) == len(stage_results):
         return f"{bad_files_text}, so that there is no record. Replace the input and rerun the command"
     if len(bad_files) > max_bad_files * len(stage_results):

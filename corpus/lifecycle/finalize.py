@@ -9,24 +9,26 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
-import functools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus.lifecycle import dedup, id_lists, versions
-from bioshards.corpus.lifecycle.near_duplicate_files import SignatureSource
-from bioshards.corpus.lifecycle.stage import STAGED_FIELDS, StageResult, order_stage_results
+from bioshards.corpus.lifecycle import id_lists
+from bioshards.corpus.lifecycle.decisions import (
+    digest_decisions,
+    read_decisions,
+    read_staged_table,
+    usable_output_names,
+)
+from bioshards.corpus.lifecycle.job import ShardsJob, StageResult
+from bioshards.corpus.lifecycle.stage import STAGED_FIELDS
 from bioshards.corpus.manifest import Shard
-from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.stats.tally import TALLIED_COLUMNS, DocumentTally
-from bioshards.corpus.storage.parallel import prefetch_map
-from bioshards.corpus.storage.storage_protocol import Storage
 
 _DROPPED_FIELDS = (pa.field("reason", pa.string(), nullable=False), pa.field("duplicate_of", pa.string()))
 """Columns of ``--keep-dropped`` after those of a document: drop reason, and the original of a duplicate."""
@@ -49,6 +51,7 @@ class FinalizeResult:
         cleaning: by cleaning rule, the number of changed documents and of removed characters.
         matched_exclusions: number of ids of the exclusion list that match a dropped document.
         matched_inclusions: number of ids of the inclusion list that match a kept document.
+        is_cached: True if the shards are those of an earlier run.
     """
 
     output_name: str
@@ -63,207 +66,90 @@ class FinalizeResult:
     cleaning: dict[str, dict[str, int]]
     matched_exclusions: int = 0
     matched_inclusions: int = 0
+    is_cached: bool = field(default=False, compare=False)
+
+    def counters(self) -> dict[str, int]:
+        """Return the metrics of the step."""
+        outcomes = {
+            "kept" if reason == "kept" else f"dropped_{reason}": count
+            for reason, count in self.funnel.items()
+        }
+        sizes = {name: self.counts[name] for name in ("sentences", "words")}
+        return {"skipped": int(self.is_cached), **outcomes, **sizes}
 
 
-def usable_output_names(stage_results: list[StageResult]) -> list[str]:
-    """Return the output names of the usable sources, in the order of application."""
-    return [
-        stage_result.output_name
-        for stage_result in order_stage_results(stage_results)[0]
-        if stage_result.output_name
-    ]
+def list_sources(job: ShardsJob, stage_results: Sequence[StageResult]) -> list[tuple[int, str]]:
+    """List the index and output name of each usable source, those with most keys first."""
+    num_keys = {result.output_name: result.num_keys for result in stage_results}
+    numbered = enumerate(usable_output_names(stage_results))
+    return sorted(numbered, key=lambda source: -num_keys[source[1]])
 
 
-def write_version_decisions(
-    storage: Storage,
-    output_dir: OutputDir,
-    stage_results: list[StageResult],
-    bucket: int,
-    num_buckets: int,
-    highest_version_wins: bool,
-) -> str:
-    """Write the version decisions of a bucket, a batch per source in order, for :func:`finalize_source`.
-
-    Args:
-        highest_version_wins: rule of PMC, else that of PubMed.
-
-    Returns:
-        Path of the file.
-    """
-
-    def read_keys(output_name: str) -> pa.Table:
-        return _read_staged_table(storage, output_dir.staged_path(output_name, "keys")).select(
-            versions.VERSION_KEY_SCHEMA.names
-        )
-
-    readers = [functools.partial(read_keys, name) for name in usable_output_names(stage_results)]
-    return versions.write_decisions(
-        storage,
-        output_dir.decisions_path(bucket),
-        versions.resolve_versions(storage, readers, bucket, num_buckets, highest_version_wins),
-    )
-
-
-def write_duplicate_decisions(
-    storage: Storage,
-    output_dir: OutputDir,
-    stage_results: list[StageResult],
-    decision_files: list[str],
-    bucket: int,
-    num_buckets: int,
-) -> str:
-    """Write the duplicates of a bucket, in the format of :func:`write_version_decisions`.
+def finalize_source(job: ShardsJob, source: tuple[int, str], decided: Sequence[str]) -> FinalizeResult:
+    """Write the final shards of a source, unless those of an earlier run are of the same decisions.
 
     Args:
-        decision_files: all version decisions; documents that they drop are not compared.
-
-    Returns:
-        Path of the file.
+        source: index of the source among the usable ones, and its output name.
+        decided: files of all decisions.
     """
-
-    def read_surviving_digests(output_name: str, decisions: pa.Table) -> pa.Table:
-        digests = _read_staged_table(storage, output_dir.staged_path(output_name, "digests"))
-        return digests.filter(pc.invert(pc.is_in(digests["position"], value_set=decisions["position"])))
-
-    decisions_by_source = _read_all_decisions(storage, decision_files)
-    readers = [
-        functools.partial(read_surviving_digests, *arguments)
-        for arguments in zip(usable_output_names(stage_results), decisions_by_source, strict=True)
-    ]
-    return versions.write_decisions(
-        storage,
-        output_dir.duplicate_decisions_path(bucket),
-        dedup.find_duplicates(storage, readers, bucket, num_buckets),
-    )
-
-
-def list_signature_sources(
-    storage: Storage, output_dir: OutputDir, stage_results: list[StageResult], decision_files: list[str]
-) -> list[SignatureSource]:
-    """List the signatures of the usable sources, in the order of application.
-
-    Args:
-        decision_files: all version decisions; documents that they drop are not compared.
-    """
-    usable_results = [result for result in order_stage_results(stage_results)[0] if result.output_name]
-    decisions_by_source = _read_all_decisions(storage, decision_files)
-    return [
-        SignatureSource(
-            output_dir.staged_path(str(result.output_name), "signatures"),
-            decisions["position"].combine_chunks(),
-        )
-        for result, decisions in zip(usable_results, decisions_by_source, strict=True)
-    ]
-
-
-def finalize_source(
-    storage: Storage,
-    output_dir: OutputDir,
-    output_name: str,
-    source_index: int,
-    decision_files: list[str],
-    keep_dropped: bool,
-    max_bytes: int,
-    exclusion_digest: str | None,
-    has_inclusion_list: bool = False,
-) -> FinalizeResult:
-    """Write the final shards of a source, unless they are current.
-
-    Args:
-        output_name: stem of the files of the source.
-        source_index: index of the source among the usable ones.
-        decision_files: all decisions.
-        keep_dropped: write shards of dropped documents.
-        max_bytes: size limit of a shard.
-        exclusion_digest: SHA-256 of the exclusion list in the work folder, if any.
-        has_inclusion_list: count the matches of the inclusion list in the work folder.
-    """
-    decisions = _read_decisions(storage, decision_files, source_index).sort_by("position")
-    cached_report = _read_current_report(storage, output_dir, output_name)
-    cache_key = [versions.digest_decisions(decisions), exclusion_digest]
-    if cached_report and cached_report.get("cache_key") == cache_key:
-        return msgspec.convert(cached_report["result"], FinalizeResult)
+    source_index, output_name = source
+    decisions = read_decisions(job.storage, decided, source_index)
+    cache_key = [digest_decisions(decisions), job.excluded.sha256 if job.excluded else None]
+    cached_report = _read_current_report(job, output_name)
+    if cached_report and cached_report["cache_key"] == cache_key:
+        return dataclasses.replace(msgspec.convert(cached_report["result"], FinalizeResult), is_cached=True)
     matched_exclusions = matched_inclusions = 0
-    staged_path = output_dir.staged_path(output_name, "arrow")
-    if exclusion_digest:
-        documents = arrow_io.read_file(storage, staged_path, id_lists.STAGED_COLUMNS)
+    if job.excluded:
+        exclusion_list = id_lists.read(job.storage, job.output.exclusion_list_path)
         decisions, matched_exclusions = id_lists.extend_decisions(
-            documents, decisions, id_lists.read(storage, output_dir.exclusion_list_path)
+            _read_staged_ids(job, output_name), decisions, exclusion_list
         )
-        decisions = decisions.sort_by("position")
-    if has_inclusion_list:
-        documents = arrow_io.read_file(storage, staged_path, id_lists.STAGED_COLUMNS)
+    if job.included:
+        inclusion_list = id_lists.read(job.storage, job.output.inclusion_list_path)
         matched_inclusions = id_lists.find_matches(
-            documents, decisions, id_lists.read(storage, output_dir.inclusion_list_path)
+            _read_staged_ids(job, output_name), decisions, inclusion_list
         )[1]
-    decisions_digest = versions.digest_decisions(decisions)
-    if cached_report and cached_report["fingerprint"] == decisions_digest:
-        result, tally = msgspec.convert(cached_report["result"], FinalizeResult), cached_report["tally"]
-    else:
-        # A run that is killed from here on leaves shards that do not match the report.
-        for path in (output_dir.final_report_path(output_name), output_dir.duplicate_pairs_path(output_name)):
-            storage.remove(path)
-        finalizer = _Finalizer(storage, output_dir, output_name, decisions)
-        result, tally = finalizer.run(keep_dropped, max_bytes), finalizer.tally.to_json()
+    # A run that is killed from here on leaves shards that do not match the report.
+    for path in (job.output.final_report_path(output_name), job.output.duplicate_pairs_path(output_name)):
+        job.storage.remove(path)
+    finalizer = _Finalizer(job, output_name, decisions)
     result = dataclasses.replace(
-        result, matched_exclusions=matched_exclusions, matched_inclusions=matched_inclusions
+        finalizer.run(), matched_exclusions=matched_exclusions, matched_inclusions=matched_inclusions
     )
-    report = {"cache_key": cache_key, "fingerprint": decisions_digest, "result": msgspec.to_builtins(result)}
-    storage.write_json(output_dir.final_report_path(output_name), {**report, "tally": tally})
+    report = {
+        "cache_key": cache_key,
+        "result": msgspec.to_builtins(result),
+        "tally": finalizer.tally.to_json(),
+    }
+    job.storage.write_json(job.output.final_report_path(output_name), report)
     return result
 
 
-def read_tally(storage: Storage, output_dir: OutputDir, output_name: str) -> str:
+def read_tally(job: ShardsJob, output_name: str) -> str:
     """Read the tally of the kept documents of a finalized source, as text (:class:`DocumentTally`).
 
     It stays in the report, since journals and lengths of thousands of sources are too much for results.
     """
-    tally: str = storage.read_json(output_dir.final_report_path(output_name))["tally"]
+    tally: str = job.storage.read_json(job.output.final_report_path(output_name))["tally"]
     return tally
 
 
-def _read_current_report(storage: Storage, output_dir: OutputDir, output_name: str) -> dict[str, Any] | None:
+def _read_current_report(job: ShardsJob, output_name: str) -> dict[str, Any] | None:
     """Return the cached report if all shards that it lists exist with the right size, else None."""
-    if not storage.exists(output_dir.final_report_path(output_name)):
+    path = job.output.final_report_path(output_name)
+    if not job.storage.exists(path):
         return None
-    report: dict[str, Any] = storage.read_json(output_dir.final_report_path(output_name))
-    if "tally" not in report:  # of an earlier version
-        return None
-    manifest_entries = [*report["result"]["shards"], *report["result"]["dropped"]]
-    if all(
-        [info.size for info in storage.glob(f"{output_dir.path}/{shard['file']}")] == [shard["bytes"]]
-        for shard in manifest_entries
-    ):
-        return report
-    return None
+    report: dict[str, Any] = job.storage.read_json(path)
+    for shard in (*report["result"]["shards"], *report["result"]["dropped"]):
+        sizes = [info.size for info in job.storage.glob(f"{job.output.path}/{shard['file']}")]
+        if sizes != [shard["bytes"]]:
+            return None
+    return report
 
 
-def _read_staged_table(storage: Storage, path: str) -> pa.Table:
-    with storage.open(path) as file, pa.ipc.open_stream(file) as stream:
-        return stream.read_all()
-
-
-def _read_decisions(storage: Storage, decision_files: list[str], source_index: int) -> pa.Table:
-    """Read all decisions on a source."""
-
-    def read_batch(path: str) -> pa.RecordBatch:
-        with storage.open(path) as file, pa.ipc.open_file(file) as reader:
-            return reader.get_batch(source_index)
-
-    return pa.Table.from_batches(
-        list(prefetch_map(storage, read_batch, decision_files)), versions.DECISION_SCHEMA
-    )
-
-
-def _read_all_decisions(storage: Storage, decision_files: list[str]) -> list[pa.Table]:
-    """Read all decisions on every usable source; local files are memory-mapped."""
-
-    def read_batches(path: str) -> list[pa.RecordBatch]:
-        with arrow_io.open_mapped(storage, path) as file, pa.ipc.open_file(file) as reader:
-            return [reader.get_batch(index) for index in range(reader.num_record_batches)]
-
-    batches_by_source = zip(*prefetch_map(storage, read_batches, decision_files), strict=True)
-    return [pa.Table.from_batches(list(batches), versions.DECISION_SCHEMA) for batches in batches_by_source]
+def _read_staged_ids(job: ShardsJob, output_name: str) -> Iterator[pa.RecordBatch]:
+    path = job.output.staged_path(output_name, "arrow")
+    return arrow_io.read_file(job.storage, path, id_lists.STAGED_COLUMNS)
 
 
 def _strip_staged_fields(schema: pa.Schema) -> pa.Schema:
@@ -276,10 +162,10 @@ _MAX_TALLY_BYTES: Final = 16 << 20
 
 
 class _Finalizer:
-    def __init__(
-        self, storage: Storage, output_dir: OutputDir, output_name: str, decisions: pa.Table
-    ) -> None:
-        self._storage, self._output_dir, self._output_name = storage, output_dir, output_name
+    """Writes the final shards of one source, and counts what is in them."""
+
+    def __init__(self, job: ShardsJob, output_name: str, decisions: pa.Table) -> None:
+        self._job, self._output_name = job, output_name
         self._decision_positions = decisions["position"].combine_chunks()
         self._decision_reasons = decisions["reason"].cast(pa.string()).combine_chunks()
         self._decision_duplicate_of = decisions["duplicate_of"].combine_chunks()
@@ -292,23 +178,24 @@ class _Finalizer:
         self._cleaned_documents: collections.Counter[str] = collections.Counter()
         self._cleaned_characters: collections.Counter[str] = collections.Counter()
 
-    def run(self, keep_dropped: bool, max_bytes: int) -> FinalizeResult:
-        folder = self._output_dir.path
+    def run(self) -> FinalizeResult:
+        storage, output, config = self._job.storage, self._job.output, self._job.config
+        max_bytes = config.max_shard_mb * 1_000_000
         with self._open_staged() as staged:
             schema = _strip_staged_fields(staged.schema)
             kept = arrow_io.write_shards(
-                self._storage, folder, self._output_name, self._iter_kept(staged, schema), schema, max_bytes
+                storage, output.path, self._output_name, self._iter_kept(staged, schema), schema, max_bytes
             )
         if self._duplicate_pairs:
-            with self._storage.write(self._output_dir.duplicate_pairs_path(self._output_name)) as out:
+            with storage.write(output.duplicate_pairs_path(self._output_name)) as out:
                 out.write("".join(self._duplicate_pairs).encode())
         dropped: list[Shard] = []
-        if keep_dropped:
+        if config.keep_dropped:
             with self._open_staged() as staged:
                 schema = pa.schema([*_strip_staged_fields(staged.schema), *_DROPPED_FIELDS])
                 shards_written = arrow_io.write_shards(
-                    self._storage,
-                    f"{folder}/dropped",
+                    storage,
+                    f"{output.path}/dropped",
                     self._output_name,
                     self._iter_dropped(staged, schema),
                     schema,
@@ -337,8 +224,8 @@ class _Finalizer:
 
     @contextlib.contextmanager
     def _open_staged(self) -> Iterator[pa.RecordBatchReader]:
-        path = self._output_dir.staged_path(self._output_name, "arrow")
-        with self._storage.open(path) as file, pa.ipc.open_stream(file) as stream:
+        path = self._job.output.staged_path(self._output_name, "arrow")
+        with self._job.storage.open(path) as file, pa.ipc.open_stream(file) as stream:
             yield stream
 
     def _find_drop_reasons(self, batch: pa.RecordBatch, position: pa.Array) -> pa.Array:
@@ -404,7 +291,7 @@ class _Finalizer:
         self._rows, self._rows_bytes = [], 0
 
     def _count_funnel(self) -> dict[str, int]:
-        keys = _read_staged_table(self._storage, self._output_dir.staged_path(self._output_name, "keys"))
+        keys = read_staged_table(self._job, self._output_name, "keys")
         records = keys.filter(pc.invert(keys["is_deletion"])).combine_chunks()
         batch = records.to_batches()[0] if records.num_rows else None
         if batch is None:

@@ -8,13 +8,18 @@ congress.  So DOIs are matched only for articles whose PMID and PMCID match no a
 articles match, the one of the lowest PMCID and version is listed.
 
 Memory holds the ids of all articles, about 60 bytes each, and of :data:`LOOKUP_ROWS` abstracts.
+
+Reading a few columns of a shard on an object store transfers the whole shard, over 500 GB for all abstracts
+and articles.  So the ids are extracted once, in parallel, into small files in the work folder of the
+articles, named by the SHA-256 of the shard: they stay valid, and an update extracts those of new shards only.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,10 +31,16 @@ from bioshards.corpus.manifest import (
     OverlapFile,
     Shard,
     read_manifest,
+    sweep,
 )
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.checksums import HashingWriter
+from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
+
+if TYPE_CHECKING:  # readers of a list need neither
+    from bioshards.corpus.lifecycle.finalize import FinalizeResult
+    from bioshards.corpus.lifecycle.job import ShardsJob
 
 MATCH_KEY_SCHEMA: Final = pa.schema(
     [
@@ -50,10 +61,6 @@ OVERLAP_SCHEMA: Final = pa.schema(
 )
 """An abstract with its full text in PMC: id, id of the PMC document, and the matching key (pmid, pmcid or
 doi). Rows have the order of the abstracts."""
-
-_HASHED_SCHEMA: Final = OVERLAP_SCHEMA.set(1, pa.field("held_by", pa.string(), nullable=False))
-"""Schema of the rows that ``rows_sha256`` hashes.  Its names must not change: the names of the shards of a
-pretraining set, and so the order of its rows, depend on that hash."""
 
 FILE_NAME: Final = "overlap.arrow"
 """File of :data:`OVERLAP_SCHEMA` in an output of pmc_to_shards, an Arrow IPC stream."""
@@ -79,13 +86,118 @@ class OverlapInputError(UserError):
     """An input directory is of another kind, or has changed."""
 
 
+@dataclass(frozen=True, slots=True)
+class KeysResult:
+    """Result of extracting the ids of a shard; ``is_cached`` if an earlier run did it."""
+
+    is_cached: bool
+
+    def counters(self) -> dict[str, int]:
+        """Return the metrics of the step."""
+        return {"skipped": int(self.is_cached)}
+
+
+@dataclass(frozen=True, slots=True)
+class OverlapResult:
+    """The list of abstracts whose articles are in the output."""
+
+    file: OverlapFile
+
+    def counters(self) -> dict[str, int]:
+        """Return the metrics of the step."""
+        return {"abstracts": self.file.rows}
+
+
+# Steps
+
+
+def list_shards(job: ShardsJob, finalized: Sequence[FinalizeResult]) -> list[tuple[str, Shard]]:
+    """List the shards of the abstracts and of the articles, with their directories."""
+    abstracts_folder = _get_abstracts_folder(job)
+    abstracts = list_abstract_shards(job.storage, abstracts_folder)
+    return [
+        *((abstracts_folder, shard) for shard in abstracts),
+        *((job.output.path, shard) for result in finalized for shard in result.shards),
+    ]
+
+
+def extract_keys(job: ShardsJob, folder_and_shard: tuple[str, Shard]) -> KeysResult:
+    """Write the ids of the documents of a shard to a file in the work folder, unless it exists.
+
+    Articles without a body are left out, because they do not contain the full text of an abstract.
+    """
+    folder, shard = folder_and_shard
+    path = job.output.shard_keys_path(shard.sha256)
+    if job.storage.exists(path):
+        return KeysResult(is_cached=True)
+    columns = [*MATCH_KEY_SCHEMA.names, "flags"]
+    with (
+        job.storage.write(path) as file,
+        pa.ipc.new_stream(pa.PythonFile(file, "w"), MATCH_KEY_SCHEMA) as stream,
+    ):
+        for batch in arrow_io.read_file(job.storage, f"{folder}/{shard.file}", columns):
+            is_abstract_only = pc.match_substring(pc.binary_join(batch["flags"], ","), "no-body")
+            keys = batch.filter(pc.and_not(pc.is_valid(batch["id"]), is_abstract_only))
+            keys = keys.select(MATCH_KEY_SCHEMA.names)
+            stream.write_table(pa.Table.from_batches([keys]).cast(MATCH_KEY_SCHEMA))
+    return KeysResult(is_cached=False)
+
+
+def write_overlap(
+    job: ShardsJob, finalized: Sequence[FinalizeResult], keys: Sequence[KeysResult]
+) -> OverlapResult:
+    """Write the list of abstracts whose articles are in the output.
+
+    Args:
+        keys: results of :func:`extract_keys` for all shards, which must be complete.
+    """
+    folder = _get_abstracts_folder(job)
+    abstracts = list_abstract_shards(job.storage, folder)
+    articles = [shard for result in finalized for shard in result.shards]
+    matches = find_overlap(
+        select_pmc_articles(read_keys(job, job.output.path, articles)),
+        lambda: read_keys(job, folder, abstracts),
+    )
+    digest = arrow_io.combine_digests(shard.sha256 for shard in abstracts)
+    file = write(job.storage, f"{job.output.path}/{FILE_NAME}", folder, digest, matches)
+    sweep_keys(job, [*articles, *abstracts])
+    return OverlapResult(file)
+
+
+def read_keys(job: ShardsJob, folder: str, shards: Sequence[Shard]) -> Iterator[pa.RecordBatch]:
+    """Yield the ids of the documents of shards, in order, as batches of :data:`MATCH_KEY_SCHEMA`."""
+
+    def read_shard(shard: Shard) -> list[pa.RecordBatch]:
+        extract_keys(job, (folder, shard))
+        path = job.output.shard_keys_path(shard.sha256)
+        with arrow_io.open_mapped(job.storage, path) as file, pa.ipc.open_stream(file) as stream:
+            return list(stream)
+
+    for batches in prefetch_map(job.storage, read_shard, shards):
+        yield from batches
+
+
+def sweep_keys(job: ShardsJob, shards: Sequence[Shard]) -> None:
+    """Remove the files of the ids of all shards but these."""
+    expected = {job.output.shard_keys_path(shard.sha256) for shard in shards}
+    sweep(job.storage, [f"{job.output.work_folder}/shard_keys"], expected)
+
+
+def _get_abstracts_folder(job: ShardsJob) -> str:
+    assert job.overlap_with, "the steps are in the graph with --find-overlap-with only"
+    return job.overlap_with
+
+
+# Matching
+
+
 def find_overlap(
     articles: Iterable[pa.RecordBatch], abstracts: Callable[[], Iterable[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the abstracts with a full text in PMC as batches of :data:`OVERLAP_SCHEMA`, in their order.
 
     Args:
-        articles: batches of :data:`MATCH_KEY_SCHEMA` (shard_keys.py), in any order.
+        articles: batches of :data:`MATCH_KEY_SCHEMA`, in any order.
         abstracts: returns the same of PubMed's documents; called twice.
 
     Raises:
@@ -159,17 +271,12 @@ def write(
         batches: result of :func:`find_overlap`.
     """
     rows = 0
-    with storage.write(path) as file, open(os.devnull, "wb") as null_file:
-        writer, hashed_writer = HashingWriter(file), HashingWriter(null_file)
-        schema = OVERLAP_SCHEMA.with_metadata({_ABSTRACTS_DIGEST_KEY: abstracts_digest})
-        hashed_schema = _HASHED_SCHEMA.with_metadata({_ABSTRACTS_DIGEST_KEY: abstracts_digest})
-        with (
-            pa.ipc.new_stream(pa.PythonFile(writer, "w"), schema) as stream,
-            pa.ipc.new_stream(pa.PythonFile(hashed_writer, "w"), hashed_schema) as hashed_stream,
-        ):
+    schema = OVERLAP_SCHEMA.with_metadata({_ABSTRACTS_DIGEST_KEY: abstracts_digest})
+    with storage.write(path) as file:
+        writer = HashingWriter(file)
+        with pa.ipc.new_stream(pa.PythonFile(writer, "w"), schema) as stream:
             for batch in batches:
                 stream.write_batch(batch)
-                hashed_stream.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=hashed_schema))
                 rows += batch.num_rows
     return OverlapFile(
         file=os.path.basename(path),
@@ -178,7 +285,6 @@ def write(
         sha256=writer.sha256,
         abstracts_path=abstracts_folder,
         abstracts_sha256=abstracts_digest,
-        rows_sha256=hashed_writer.sha256,
     )
 
 

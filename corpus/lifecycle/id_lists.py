@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import UserError
-from bioshards.corpus.lifecycle import versions
+from bioshards.corpus.lifecycle.decisions import DECISION_REASONS, DECISION_SCHEMA
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.storage_protocol import Storage
 
@@ -117,7 +117,7 @@ def find_matches(
 
     Args:
         documents: columns :data:`STAGED_COLUMNS` of the staged documents.
-        decisions: decisions on the source, of :data:`~.versions.DECISION_SCHEMA`; documents that they or the
+        decisions: decisions on the source, of :data:`~.decisions.DECISION_SCHEMA`; documents that they or the
             filters drop are not matched.
         ids: the list.
 
@@ -182,7 +182,7 @@ def _select_kept(batch: pa.RecordBatch, dropped_positions: pa.Array) -> pa.Table
 
 def _make_decisions(positions: pa.ChunkedArray) -> pa.Table:
     rows = len(positions)
-    reason = pa.scalar(versions.DECISION_REASONS.index("excluded").as_py(), pa.int8())
-    reasons = pa.DictionaryArray.from_arrays(pa.repeat(reason, rows), versions.DECISION_REASONS)
+    reason = pa.scalar(DECISION_REASONS.index("excluded").as_py(), pa.int8())
+    reasons = pa.DictionaryArray.from_arrays(pa.repeat(reason, rows), DECISION_REASONS)
     columns = [positions, reasons, pa.nulls(rows, pa.string()), pa.nulls(rows, pa.float32())]
-    return pa.table(columns, schema=versions.DECISION_SCHEMA)
+    return pa.table(columns, schema=DECISION_SCHEMA)

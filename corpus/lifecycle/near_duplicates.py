@@ -15,16 +15,21 @@ A document of fewer than :data:`MIN_WORDS` words is one shingle, and so has dupl
 only: in a shorter text a single changed word takes the similarity below the threshold, and what passes are
 forms such as "Comment on" with another end.  Documents without an abstract are not compared.
 
-Memory is bounded by :data:`KEYS_PER_BUCKET` keys of one band, and by the linked documents.
+Memory is bounded by :data:`KEYS_PER_BUCKET` keys of one band, and by the linked documents.  The signatures of
+a source are a file, written in large batches, so that a column is few ranges of it.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import os
 import re
 import string
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -33,7 +38,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bioshards.corpus import splitmix
-from bioshards.corpus.lifecycle import versions
+from bioshards.corpus.lifecycle import decisions
+from bioshards.corpus.lifecycle.job import ShardsJob, StageResult
+from bioshards.corpus.manifest import Shard, sweep
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 
@@ -78,6 +88,11 @@ UInt8Array = NDArray[np.uint8]
 UInt32Array = NDArray[np.uint32]
 UInt64Array = NDArray[np.uint64]
 Int64Array = NDArray[np.int64]
+
+DUPLICATES_HEADER: Final = b"id\tduplicate_of\tsimilarity\n"
+_BATCH_DOCUMENTS: Final = 65_536
+"""Documents in a batch of signatures: 33 MB."""
+_CANDIDATE_SCHEMA: Final = pa.schema([pa.field("pair", pa.uint64(), nullable=False)])
 
 _SEED: Final = 25
 _TEXT_BASE: Final = 0x9E3779B97F4A7C15
@@ -160,7 +175,7 @@ def normalise_words(text: str) -> bytes:
     """Return the words of a text in UTF-8 with one space between: runs of letters and digits, case folded."""
     if text.isascii():
         return b" ".join(text.lower().encode().translate(_SPACE_FOR_OTHERS).split())
-    # As in dedup.py.
+    # As in decisions.py.
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     words = folded.encode().translate(_SPACE_FOR_OTHERS).decode()
     return b" ".join(_NO_WORD.sub(" ", words).encode().split())
@@ -222,6 +237,52 @@ def _read_band(table: pa.Table, band: int) -> UInt8Array:
     return data[column.offset * width : (column.offset + len(column)) * width].reshape(-1, width)
 
 
+# Files of signatures
+
+
+class SignatureWriter(ExitStack):
+    """Writes the signatures of the documents of a source; the file appears when the block ends."""
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        super().__init__()
+        file = pa.PythonFile(self.enter_context(storage.write(path)), "w")
+        self._writer = self.enter_context(pa.ipc.new_file(file, SIGNATURE_SCHEMA))
+        self._rows: list[tuple[int, str, int, int | None]] = []
+        self._signatures: list[UInt32Array] = []
+        self.callback(self._write_batch)
+
+    def add(
+        self, key: int, document_id: str, position: int, year: int | None, title: str, abstract: Iterable[str]
+    ) -> None:
+        """Add a document; one without an abstract is left out."""
+        signature = compute_signature(title, abstract)
+        if signature is not None:
+            self._rows.append((key, document_id, position, year))
+            self._signatures.append(signature)
+            if len(self._rows) == _BATCH_DOCUMENTS:
+                self._write_batch()
+
+    def _write_batch(self) -> None:
+        self._writer.write_batch(make_signature_batch(self._rows, self._signatures))
+        self._rows, self._signatures = [], []
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureSource:
+    """The signatures of the documents of a source.
+
+    Attributes:
+        path: file of :class:`SignatureWriter`; None if there is none.
+        dropped_positions: positions of documents that are dropped for other reasons.
+    """
+
+    path: str | None
+    dropped_positions: pa.Array | None = None
+
+
+# Candidates and links
+
+
 def count_buckets(num_documents: int) -> int:
     """Return the number of buckets of a band for this number of documents."""
     return max(1, -(-num_documents // KEYS_PER_BUCKET))
@@ -280,7 +341,7 @@ class SignatureTable:
         return _pair_runs(keys, digests, numbers, should_link_copies=band == 0)
 
     def find_near_duplicates(self, candidates: UInt64Array) -> Iterator[pa.RecordBatch]:
-        """Yield the near duplicates: a batch of :data:`~.versions.DECISION_SCHEMA` per source, in order.
+        """Yield the near duplicates: a batch of :data:`~.decisions.DECISION_SCHEMA` per source, in order.
 
         Args:
             candidates: pairs of all bands and buckets, in any order.
@@ -300,9 +361,9 @@ class SignatureTable:
         dropped_ranks = np.flatnonzero(lowest_ranks != np.arange(len(numbers)))
         dropped, kept = order[dropped_ranks], order[lowest_ranks[dropped_ranks]]
         agreements = self._count_agreements(numbers[dropped], numbers[kept])
-        reason = versions.DECISION_REASONS.index("near-duplicate").as_py()
+        reason = decisions.DECISION_REASONS.index("near-duplicate").as_py()
         sources = np.searchsorted(self._starts, numbers[dropped], side="right") - 1
-        yield from versions.split_by_source(
+        yield from decisions.split_by_source(
             pa.table(
                 {
                     "source": pa.array(sources, pa.int32()),
@@ -383,3 +444,127 @@ def _join_pairs(firsts: Int64Array, seconds: Int64Array) -> UInt64Array:
 
 def _split_pairs(pairs: UInt64Array) -> tuple[Int64Array, Int64Array]:
     return (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+
+# Steps
+
+
+def find_candidates(job: ShardsJob, band: int, staged: Sequence[StageResult], decided: Sequence[str]) -> str:
+    """Write the pairs of documents of a run that agree in a band; return the path of the file."""
+    num_documents = sum(stage_result.num_keys for stage_result in staged)
+    return write_candidates(job.storage, job.output, _list_sources(job, staged, decided), band, num_documents)
+
+
+def decide_near_duplicates(
+    job: ShardsJob, staged: Sequence[StageResult], decided: Sequence[str], candidates: Sequence[str]
+) -> str:
+    """Write the decisions on near duplicates, as :func:`~.decisions.decide`; return the path."""
+    return write_decisions(job.storage, job.output, _list_sources(job, staged, decided), candidates)
+
+
+def _list_sources(
+    job: ShardsJob, staged: Sequence[StageResult], decided: Sequence[str]
+) -> list[SignatureSource]:
+    """List the signatures of the usable sources, without the documents that earlier decisions drop."""
+    [decisions_path] = decided
+    dropped_by_source = decisions.read_dropped_positions(job.storage, decisions_path)
+    return [
+        SignatureSource(job.output.staged_path(name, "signatures"), dropped_positions)
+        for name, dropped_positions in zip(
+            decisions.usable_output_names(staged), dropped_by_source, strict=True
+        )
+    ]
+
+
+def write_candidates(
+    storage: Storage, output: OutputDir, sources: Sequence[SignatureSource], band: int, num_documents: int
+) -> str:
+    """Write the pairs of :meth:`SignatureTable.find_candidates` of a band, a batch per bucket.
+
+    Args:
+        num_documents: number of documents, or more.
+
+    Returns:
+        Path of the file.
+    """
+    table = _open_signatures(storage, sources)
+    num_buckets = count_buckets(num_documents)
+    path = output.candidates_path(band)
+    with storage.write(path) as out, pa.ipc.new_stream(out, _CANDIDATE_SCHEMA) as stream:
+        for bucket in range(num_buckets):
+            pairs = table.find_candidates(band, bucket, num_buckets)
+            stream.write_table(pa.table([pa.array(pairs)], schema=_CANDIDATE_SCHEMA))
+    return path
+
+
+def write_decisions(
+    storage: Storage, output: OutputDir, sources: Sequence[SignatureSource], candidate_files: Sequence[str]
+) -> str:
+    """Write the decisions on near duplicates, a batch per source in order; return the path."""
+
+    def read_pairs(path: str) -> pa.Table:
+        with storage.open(path) as file, pa.ipc.open_stream(file) as stream:
+            return stream.read_all()
+
+    tables = [_CANDIDATE_SCHEMA.empty_table(), *prefetch_map(storage, read_pairs, candidate_files)]
+    candidates = pa.concat_tables(tables)["pair"].to_numpy()
+    return decisions.write_decisions(
+        storage,
+        output.near_duplicate_decisions_path,
+        _open_signatures(storage, sources).find_near_duplicates(candidates),
+    )
+
+
+def write_duplicate_list(
+    storage: Storage, path: str, sources: Sequence[SignatureSource], decisions_path: str
+) -> Shard:
+    """Write the ids of near duplicates, of their originals, and the estimated similarities, in order.
+
+    Returns:
+        The entry of the file in the manifest.
+    """
+    rows = 0
+    with (
+        arrow_io.open_mapped(storage, decisions_path) as file,
+        pa.ipc.open_file(file) as reader,
+        storage.write(path) as out,
+    ):
+        writer = HashingWriter(out)
+        writer.write(DUPLICATES_HEADER)
+        for index, source in enumerate(sources):
+            batch = reader.get_batch(index)
+            if not batch.num_rows:
+                continue
+            rows += batch.num_rows
+            documents = _read_columns(storage, source, ["id", "position"])
+            ids = documents["id"].take(pc.index_in(batch["position"], documents["position"]))
+            for document_id, decision in zip(ids.to_pylist(), batch.to_pylist(), strict=True):
+                line = f"{document_id}\t{decision['duplicate_of']}\t{decision['similarity']:.3f}\n"
+                writer.write(line.encode())
+    return Shard(os.path.basename(path), rows, writer.size, writer.sha256)
+
+
+def sweep_signatures(storage: Storage, output: OutputDir, sources: Iterable[SignatureSource]) -> None:
+    """Remove the signatures in the work folder that belong to other shards than these."""
+    sweep(storage, [output.signatures_folder], {source.path for source in sources if source.path})
+
+
+def _open_signatures(storage: Storage, sources: Sequence[SignatureSource]) -> SignatureTable:
+    readers = [functools.partial(_read_columns, storage, source) for source in sources]
+    return SignatureTable(storage, readers)
+
+
+def _read_columns(storage: Storage, source: SignatureSource, columns: Sequence[str]) -> pa.Table:
+    """Read columns of the documents that are not dropped."""
+    if source.path is None:
+        return SIGNATURE_SCHEMA.empty_table().select(columns)
+    names = [name for name in SIGNATURE_SCHEMA.names if name in ("position", *columns)]
+    options = pa.ipc.IpcReadOptions(included_fields=list(map(SIGNATURE_SCHEMA.get_field_index, names)))
+    with (
+        arrow_io.open_mapped(storage, source.path) as file,
+        pa.ipc.open_file(file, options=options) as reader,
+    ):
+        table = reader.read_all()
+    if source.dropped_positions is not None:
+        table = table.filter(pc.invert(pc.is_in(table["position"], value_set=source.dropped_positions)))
+    return table.select(columns)

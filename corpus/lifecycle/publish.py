@@ -11,43 +11,36 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from bioshards.corpus.jats.filters import DROPPED_PART_PREFIX
-from bioshards.corpus.lifecycle import checks, dataset_card, finalize, full_text_overlap, shard_keys
-from bioshards.corpus.lifecycle.finalize import FinalizeResult
+from bioshards.corpus.lifecycle import checks, dataset_card, full_text_overlap
+from bioshards.corpus.lifecycle.finalize import FinalizeResult, read_tally
+from bioshards.corpus.lifecycle.full_text_overlap import OverlapResult
 from bioshards.corpus.lifecycle.id_lists import IdList
-from bioshards.corpus.lifecycle.near_duplicate_files import DUPLICATES_HEADER
-from bioshards.corpus.lifecycle.stage import MENDABLE_REASONS, StageResult, order_stage_results
+from bioshards.corpus.lifecycle.job import PublishResult, ShardsJob, StageResult, order_stage_results
+from bioshards.corpus.lifecycle.near_duplicates import DUPLICATES_HEADER
+from bioshards.corpus.lifecycle.stage import MENDABLE_REASONS
 from bioshards.corpus.manifest import (
     BadFile,
     DocumentCounts,
-    DocumentsConfig,
     DocumentsManifest,
-    DocumentsRun,
     IdListSummary,
     InputFile,
-    OverlapFile,
     RemovedText,
     Retrieval,
     Shard,
-    find_manifest,
-    is_complete,
     listed_files,
     sweep,
     write_manifest,
 )
-from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.stats import report
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile
-from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.corpus.text_config import TextConfig
 
 DUPLICATES_FILE: Final = "duplicates.tsv"
 _DUPLICATE_REASONS: Final = {"exact": "duplicate", "near": "near-duplicate"}
@@ -57,139 +50,75 @@ _WORK_FILE_NAME = re.compile(r"(.+-[0-9a-f]{8})\.(?:arrow|keys|digests|signature
 """File names in the work folder: output name and extension."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishResult:
-    """Result of a run.
-
-    Attributes:
-        problem: None if the manifest was written, else the reason.
-        documents: number of documents.
-        sentences: number of sentences.
-        rejected: number of rejected records.
-        records: number of records.
-        bad_files: path of every bad file, and why it is one.
-    """
-
-    problem: str | None
-    documents: int
-    sentences: int
-    rejected: int
-    records: int
-    bad_files: list[tuple[str, str]]
-
-
-def publish_output(
-    storage: Storage,
-    output_dir: OutputDir,
-    document_config: TextConfig,
-    config: dict[str, Any],
-    stage_results: list[StageResult],
-    finalize_results: list[FinalizeResult],
-    max_rejected: float,
-    max_bad_files: float,
-    run: DocumentsRun,
-    overlaps: Sequence[OverlapFile] = (),
-    exclusion_list: IdList | None = None,
-    inclusion_list: IdList | None = None,
+def publish(
+    job: ShardsJob,
+    staged: Sequence[StageResult],
+    finalized: Sequence[FinalizeResult],
+    overlap: Sequence[OverlapResult] = (),
 ) -> PublishResult:
-    """Check the fraction of rejected input and write the manifest.
+    """Check the fraction of rejected input, publish the files beside the shards, and the manifest last.
 
     Args:
-        config: configuration of the output as JSON values.
-        stage_results: results of all sources, in any order.
-        finalize_results: results of the usable sources, in any order.
-        max_rejected: accepted fraction of rejected records.
-        max_bad_files: accepted fraction of bad files.
-        run: facts about this run; the download times of the inputs are added.
-        overlaps: list of the abstracts with full text, if requested.
-        exclusion_list: list of excluded ids, if any.
-        inclusion_list: list of included ids, if any.
+        staged: results of all sources, in any order.
+        finalized: results of the usable sources, in any order.
+        overlap: the list of abstracts with full text, if it was requested.
 
     Returns:
-        The totals, and the reason if nothing was published.
+        The bad files, and the reason if nothing was published.
     """
-    stage_results, copies = order_stage_results(stage_results)
-    usable_results = [stage_result for stage_result in stage_results if not stage_result.rejection]
-    results_by_name = {finalize_result.output_name: finalize_result for finalize_result in finalize_results}
-    ordered_results = [results_by_name[str(stage_result.output_name)] for stage_result in usable_results]
-    warnings = checks.collect_warnings(config["pipeline"], stage_results, copies)
-    if config["pipeline"] == "text_to_shards":
-        warnings += checks.check_ids(
-            sum(finalize_result.funnel.get("superseded", 0) for finalize_result in finalize_results)
-        )
-    # An article has one PMID and one PMCID, which match in one source; a DOI may be given twice.
-    excluded = _summarise_id_list(
-        exclusion_list, sum(result.matched_exclusions for result in finalize_results)
-    )
-    included = _summarise_id_list(
-        inclusion_list, sum(result.matched_inclusions for result in finalize_results)
-    )
-    for option, summary in (("--exclude-ids", excluded), ("--include-ids", included)):
-        if summary:
-            warnings += checks.collect_id_list_warnings(option, summary)
+    stage_results, copies = order_stage_results(staged)
+    results_by_name = {result.output_name: result for result in finalized}
+    usable_results = [
+        (stage_result, results_by_name[stage_result.output_name])
+        for stage_result in stage_results
+        if stage_result.output_name
+    ]
+    manifest = _build_manifest(job, stage_results, usable_results)
     manifest = msgspec.structs.replace(
-        _build_manifest(
-            document_config, msgspec.convert(config, DocumentsConfig), stage_results, ordered_results, run
-        ),
-        overlap=tuple(overlaps),
-        exclusion_list=excluded,
-        inclusion_list=included,
-        warnings=tuple(warnings),
+        manifest,
+        overlap=tuple(result.file for result in overlap),
+        warnings=tuple(checks.collect_warnings(manifest, stage_results, copies)),
+        run=msgspec.structs.replace(manifest.run, inputs_key=_make_inputs_key(job, staged)),
     )
-    _publish_rejects(storage, output_dir, stage_results)
-    counts = manifest.counts
-    problem = checks.find_problem(output_dir, stage_results, manifest, max_rejected, max_bad_files)
-    result = PublishResult(
-        problem,
-        counts.documents,
-        counts.sentences,
-        counts.rejected,
-        counts.records,
-        [(bad_file.path, bad_file.detail) for bad_file in manifest.bad_files],
-    )
+    _publish_rejects(job, stage_results)
+    problem = checks.find_problem(job, stage_results, manifest)
     if problem is None:
-        arrow_io.write_dataset_info(storage, output_dir.path, list(manifest.outputs))
-        if manifest.config.keep_dropped:
-            dropped = [
-                msgspec.structs.replace(shard, file=os.path.basename(shard.file))
-                for shard in manifest.dropped
-            ]
-            arrow_io.write_dataset_info(storage, f"{output_dir.path}/dropped", dropped)
-        if reason := _DUPLICATE_REASONS.get(manifest.config.dedup):
-            duplicates = (_publish_duplicates(storage, output_dir, ordered_results, reason),)
-            manifest = msgspec.structs.replace(manifest, duplicates=duplicates)
-        _publish_pages(storage, output_dir, manifest, document_config, list(results_by_name))
-        _sweep(storage, output_dir, manifest, usable_results)
-        write_manifest(storage, output_dir.manifest_path, manifest)
-    return result
+        if reason := _DUPLICATE_REASONS.get(job.config.dedup):
+            duplicates = _publish_duplicates(job, [result for _, result in usable_results], reason)
+            manifest = msgspec.structs.replace(manifest, duplicates=(duplicates,))
+        _publish_dataset_info(job, manifest)
+        _publish_pages(job, manifest, list(results_by_name))
+        _sweep(job, manifest, [stage_result for stage_result, _ in usable_results])
+        write_manifest(job.storage, job.output.manifest_path, manifest)
+    return PublishResult(problem, tuple((bad_file.path, bad_file.detail) for bad_file in manifest.bad_files))
 
 
-def _summarise_id_list(id_list: IdList | None, matched: int) -> IdListSummary | None:
-    return IdListSummary(id_list.num_ids, id_list.sha256, matched) if id_list else None
+def _make_inputs_key(job: ShardsJob, staged: Sequence[StageResult]) -> str:
+    """Return the key of the inputs; '' if a rerun may mend one of them."""
+    is_mendable = any(result.rejection or MENDABLE_REASONS & result.rejected.keys() for result in staged)
+    return "" if is_mendable else job.make_inputs_key(result.source for result in staged)
 
 
 def _build_manifest(
-    document_config: TextConfig,
-    config: DocumentsConfig,
+    job: ShardsJob,
     stage_results: list[StageResult],
-    finalize_results: list[FinalizeResult],
-    run: DocumentsRun,
+    usable_results: list[tuple[StageResult, FinalizeResult]],
 ) -> DocumentsManifest:
-    usable_results = [stage_result for stage_result in stage_results if not stage_result.rejection]
+    """Build the manifest from the results of all sources and of the usable ones, in order of application."""
+    usable_sources = [stage_result.source for stage_result, _ in usable_results]
+    finalize_results = [result for _, result in usable_results]
+    config, documents = job.config, job.documents
     funnel = _sum_counts(finalize_result.funnel for finalize_result in finalize_results)
     rejected = _sum_counts(stage_result.rejected for stage_result in stage_results)
     records = sum(stage_result.records for stage_result in stage_results)
     counts = _sum_counts(finalize_result.counts for finalize_result in finalize_results)
-    removed = {rule: _sum_removed_text(rule, finalize_results) for rule in document_config.removal_names()}
+    removed = {rule: _sum_removed_text(rule, finalize_results) for rule in documents.removal_names()}
     return DocumentsManifest(
         pipeline=config.pipeline,
         notice=dataset_card.NOTICE_BY_PIPELINE[config.pipeline],
         config=config,
-        newest_file=_find_newest_file(usable_results) if config.pipeline == "pubmed_to_shards" else None,
-        inputs=tuple(
-            _make_input_entry(stage_result, finalize_result)
-            for stage_result, finalize_result in zip(usable_results, finalize_results, strict=True)
-        ),
+        newest_file=_find_newest_file(usable_sources) if config.pipeline == "pubmed_to_shards" else None,
+        inputs=tuple(_make_input_entry(*results) for results in usable_results),
         bad_files=tuple(
             BadFile(stage_result.source.name, stage_result.source.path, *stage_result.rejection)
             for stage_result in stage_results
@@ -199,16 +128,17 @@ def _build_manifest(
         dropped=tuple(shard for finalize_result in finalize_results for shard in finalize_result.dropped),
         duplicates=(),
         overlap=(),
-        exclusion_list=None,
-        inclusion_list=None,
+        # An article has one PMID and one PMCID, which match in one source; a DOI may be given twice.
+        exclusion_list=_summarise_id_list(
+            job.excluded, sum(result.matched_exclusions for result in finalize_results)
+        ),
+        inclusion_list=_summarise_id_list(
+            job.included, sum(result.matched_inclusions for result in finalize_results)
+        ),
         funnel={
             "records": records,
             **{f"rejected: {reason}": count for reason, count in sorted(rejected.items())},
-            **{
-                f"dropped: {reason}": funnel[reason]
-                for reason in document_config.drop_reasons
-                if reason in funnel
-            },
+            **{f"dropped: {reason}": funnel[reason] for reason in documents.drop_reasons if reason in funnel},
             "kept": funnel.get("kept", 0),
         },
         counts=DocumentCounts(
@@ -231,8 +161,12 @@ def _build_manifest(
         licences=_sum_counts(finalize_result.licences for finalize_result in finalize_results),
         article_types=_sum_counts(finalize_result.article_types for finalize_result in finalize_results),
         warnings=(),
-        run=msgspec.structs.replace(run, retrieved_at=_collect_retrieval_times(usable_results)),
+        run=msgspec.structs.replace(job.run, retrieved_at=_collect_retrieval_times(usable_sources)),
     )
+
+
+def _summarise_id_list(id_list: IdList | None, matched: int) -> IdListSummary | None:
+    return IdListSummary(id_list.num_ids, id_list.sha256, matched) if id_list else None
 
 
 def _sum_removed_text(rule: str, finalize_results: list[FinalizeResult]) -> RemovedText:
@@ -246,11 +180,9 @@ def _sum_removed_text(rule: str, finalize_results: list[FinalizeResult]) -> Remo
     )
 
 
-def _find_newest_file(usable_results: list[StageResult]) -> str | None:
+def _find_newest_file(sources: list[SourceFile]) -> str | None:
     """Return the name of the last file in NLM's order."""
-    ordered_sources = [
-        stage_result.source for stage_result in usable_results if stage_result.source.is_ordered
-    ]
+    ordered_sources = [source for source in sources if source.is_ordered]
     return max(ordered_sources).name if ordered_sources else None
 
 
@@ -269,13 +201,9 @@ def _make_input_entry(stage_result: StageResult, finalize_result: FinalizeResult
     )
 
 
-def _collect_retrieval_times(usable_results: list[StageResult]) -> Retrieval | None:
+def _collect_retrieval_times(sources: list[SourceFile]) -> Retrieval | None:
     """Return the UTC download times of the inputs, None without downloads."""
-    dates = {
-        stage_result.source.name: stage_result.source.retrieved_at
-        for stage_result in usable_results
-        if stage_result.source.retrieved_at
-    }
+    dates = {source.name: source.retrieved_at for source in sources if source.retrieved_at}
     return Retrieval(min(dates.values()), max(dates.values()), dates) if dates else None
 
 
@@ -286,29 +214,29 @@ def _sum_counts(counters: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sorted(total.items()))
 
 
-def _publish_rejects(storage: Storage, output_dir: OutputDir, stage_results: list[StageResult]) -> None:
-    folder = f"{output_dir.path}/rejected"
+def _publish_rejects(job: ShardsJob, stage_results: list[StageResult]) -> None:
+    folder = f"{job.output.path}/rejected"
     results_by_file = {
         f"{stage_result.output_name}.jsonl": stage_result
         for stage_result in stage_results
         if stage_result.rejected
     }
     parallel_for_each(
-        storage,
-        storage.remove,
-        [f"{folder}/{name}" for name in storage.list_names(folder) if name not in results_by_file],
+        job.storage,
+        job.storage.remove,
+        [f"{folder}/{name}" for name in job.storage.list_names(folder) if name not in results_by_file],
     )
 
     def copy(name: str) -> None:
-        path = output_dir.staged_path(str(results_by_file[name].output_name), "rejected.jsonl")
-        with storage.open(path) as source_file, storage.write(f"{folder}/{name}") as target_file:
+        path = job.output.staged_path(str(results_by_file[name].output_name), "rejected.jsonl")
+        with job.storage.open(path) as source_file, job.storage.write(f"{folder}/{name}") as target_file:
             while block := source_file.read(1 << 20):
                 target_file.write(block)
 
-    parallel_for_each(storage, copy, results_by_file)
+    parallel_for_each(job.storage, copy, results_by_file)
     bad_files = [stage_result for stage_result in stage_results if stage_result.rejection]
     if bad_files:
-        with storage.write(f"{folder}/files.jsonl") as out:
+        with job.storage.write(f"{folder}/files.jsonl") as out:
             for stage_result in bad_files:
                 reason, detail = stage_result.rejection or ("", "")
                 entry = {
@@ -320,118 +248,76 @@ def _publish_rejects(storage: Storage, output_dir: OutputDir, stage_results: lis
                 out.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
 
 
-def _publish_duplicates(
-    storage: Storage, output_dir: OutputDir, finalize_results: list[FinalizeResult], reason: str
-) -> Shard:
+def _publish_duplicates(job: ShardsJob, finalize_results: list[FinalizeResult], reason: str) -> Shard:
     """Write the ids of duplicates and of their originals, in the order of sources and positions.
 
     Near duplicates have the estimated similarity beside them.
     """
 
     def read_pairs(finalize_result: FinalizeResult) -> bytes:
-        with storage.open(output_dir.duplicate_pairs_path(finalize_result.output_name)) as file:
+        with job.storage.open(job.output.duplicate_pairs_path(finalize_result.output_name)) as file:
             return file.read()
 
     results_with_duplicates = [result for result in finalize_results if reason in result.funnel]
     rows = sum(result.funnel[reason] for result in results_with_duplicates)
-    with storage.write(f"{output_dir.path}/{DUPLICATES_FILE}") as out:
+    with job.storage.write(f"{job.output.path}/{DUPLICATES_FILE}") as out:
         writer = HashingWriter(out)
         writer.write(DUPLICATES_HEADER if reason == "near-duplicate" else b"id\tduplicate_of\n")
-        for lines in prefetch_map(storage, read_pairs, results_with_duplicates):
+        for lines in prefetch_map(job.storage, read_pairs, results_with_duplicates):
             writer.write(lines)
     return Shard(DUPLICATES_FILE, rows, writer.size, writer.sha256)
 
 
-def _publish_pages(
-    storage: Storage,
-    output_dir: OutputDir,
-    manifest: DocumentsManifest,
-    document_config: TextConfig,
-    output_names: list[str],
-) -> None:
+def _publish_dataset_info(job: ShardsJob, manifest: DocumentsManifest) -> None:
+    """Write the files by which ``datasets`` opens the shards, and those of dropped documents."""
+    arrow_io.write_dataset_info(job.storage, job.output.path, list(manifest.outputs))
+    if manifest.config.keep_dropped:
+        dropped = [
+            msgspec.structs.replace(shard, file=os.path.basename(shard.file)) for shard in manifest.dropped
+        ]
+        arrow_io.write_dataset_info(job.storage, f"{job.output.path}/dropped", dropped)
+
+
+def _publish_pages(job: ShardsJob, manifest: DocumentsManifest, output_names: list[str]) -> None:
     """Write the card and the report; of the latter, only the sections on the run differ in equal runs."""
 
-    def read_tally(output_name: str) -> str:
-        return finalize.read_tally(storage, output_dir, output_name)
-
     def write(name: str) -> None:
-        with storage.write(f"{output_dir.path}/{name}") as out:
+        with job.storage.write(f"{job.output.path}/{name}") as out:
             out.write(pages[name].encode("utf-8", "backslashreplace"))
 
-    tallies = prefetch_map(storage, read_tally, output_names)
+    tallies = prefetch_map(job.storage, lambda name: read_tally(job, name), output_names)
     pages = {
-        dataset_card.FILE: dataset_card.format_dataset_card(manifest, document_config),
-        report.FILE: report.render_documents_page(storage, output_dir.path, manifest, tallies),
+        dataset_card.FILE: dataset_card.format_dataset_card(manifest, job.documents),
+        report.FILE: report.render_documents_page(job.storage, job.output.path, manifest, tallies),
     }
-    parallel_for_each(storage, write, pages)
+    parallel_for_each(job.storage, write, pages)
 
 
-def _sweep(
-    storage: Storage,
-    output_dir: OutputDir,
-    manifest: DocumentsManifest,
-    usable_results: list[StageResult],
-) -> None:
+def _sweep(job: ShardsJob, manifest: DocumentsManifest, usable_results: list[StageResult]) -> None:
     """Remove shards and work files that the manifest does not list, as of replaced inputs."""
     output_names = {stage_result.output_name for stage_result in usable_results}
-    expected = {f"{output_dir.path}/{entry.file}" for entry in listed_files(manifest)}
-    sweep(storage, [output_dir.path, f"{output_dir.path}/dropped"], expected, _is_shard_or_overlap_file)
+    expected = {f"{job.output.path}/{entry.file}" for entry in listed_files(manifest)}
+    sweep(job.storage, [job.output.path, f"{job.output.path}/dropped"], expected, _is_shard_or_overlap_file)
     if manifest.pipeline == "pmc_to_shards" and not manifest.overlap:
-        shard_keys.sweep(storage, output_dir, [])
+        full_text_overlap.sweep_keys(job, [])
 
     def is_replaced(name: str) -> bool:
         match = _WORK_FILE_NAME.match(name)
         return match is None or match[1] not in output_names
 
     sweep(
-        storage,
-        [f"{output_dir.work_folder}/staged", f"{output_dir.work_folder}/final_reports"],
+        job.storage,
+        [f"{job.output.work_folder}/staged", f"{job.output.work_folder}/final_reports"],
         (),
         is_replaced,
     )
     part_lists = {
-        output_dir.part_list_path(stage_result.source.stamp)
+        job.output.part_list_path(stage_result.source.stamp)
         for stage_result in usable_results
         if stage_result.source.num_files
     }
-    sweep(storage, [f"{output_dir.work_folder}/part_lists"], part_lists)
+    sweep(job.storage, [f"{job.output.work_folder}/part_lists"], part_lists)
 
 
 def _is_shard_or_overlap_file(name: str) -> bool:
     return (name.startswith("data-") and name.endswith(".arrow")) or name == full_text_overlap.FILE_NAME
-
-
-def is_up_to_date(
-    storage: Storage,
-    output_dir: OutputDir,
-    sources: list[SourceFile],
-    abstracts_digest: str | None = None,
-    exclusion_digest: str | None = None,
-) -> bool:
-    """Return True if the output is complete and was made from these inputs.
-
-    Args:
-        sources: sources of the run.
-        abstracts_digest: :func:`.full_text_overlap.digest_abstracts` of ``--find-overlap-with``, if given.
-        exclusion_digest: SHA-256 of the list of ``--exclude-ids``, if given.
-    """
-    manifest = find_manifest(storage, output_dir.path, DocumentsManifest)
-    if manifest is None or manifest.bad_files:
-        return False
-    if any(MENDABLE_REASONS & item.rejected.keys() for item in manifest.inputs):
-        return False
-    if [entry.abstracts_sha256 for entry in manifest.overlap] != (
-        [abstracts_digest] if abstracts_digest else []
-    ):
-        return False
-    if (manifest.exclusion_list.sha256 if manifest.exclusion_list else None) != exclusion_digest:
-        return False
-    if not is_complete(storage, output_dir.path, manifest):
-        return False
-    digest_paths = [output_dir.input_digest_path(source.path, source.stamp) for source in sources]
-    existing = set(storage.list_names(f"{output_dir.work_folder}/input_digests"))
-    if not all(path.rpartition("/")[2] in existing for path in digest_paths):
-        return False
-    md5s = [record["md5"] for record in prefetch_map(storage, storage.read_json, digest_paths)]
-    current_inputs = {(source.name, md5) for source, md5 in zip(sources, md5s, strict=True)}
-    return current_inputs == {(item.file, item.md5) for item in manifest.inputs}

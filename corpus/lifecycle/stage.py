@@ -1,17 +1,15 @@
 """Stage a source: parse its records, build the documents and write them to the work folder.
 
-A staged shard depends on its source only.  Next to it are the keys of the records (versions.py) and, for
-deduplication, the digests of the texts (dedup.py) or their signatures (near_duplicates.py); finalize.py
-applies the decisions across sources.  Staged files are named by the MD5 of the source, so that an unchanged
-source is not parsed again.
+A staged shard depends on its source only.  Next to it are the keys of the records and, for deduplication, the
+digests of the texts (decisions.py) or their signatures (near_duplicates.py); finalize.py applies the
+decisions across sources.  Staged files are named by the MD5 of the source, so that an unchanged source is not
+parsed again.
 """
 
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,20 +17,16 @@ import pyarrow as pa
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.gc_pause import pause_gc
-from bioshards.corpus.lifecycle import dedup, id_lists
-from bioshards.corpus.lifecycle.input_digests import compute_input_md5
-from bioshards.corpus.lifecycle.near_duplicate_files import SignatureWriter
-from bioshards.corpus.lifecycle.part_lists import load_parts
+from bioshards.corpus.lifecycle import decisions, id_lists
+from bioshards.corpus.lifecycle.inputs import compute_input_md5, load_parts
+from bioshards.corpus.lifecycle.job import ShardsJob, StageResult
+from bioshards.corpus.lifecycle.near_duplicates import SignatureWriter
 from bioshards.corpus.lifecycle.rejects import RejectWriter
-from bioshards.corpus.lifecycle.versions import VERSION_KEY_SCHEMA
-from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.readers import make_reader
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import make_schema
 from bioshards.corpus.source_record import DAMAGED_COPY, SourceRecord
 from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
-from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.corpus.text_config import TextConfig
 from bioshards.corpus.ui import progress_notes
 
 STAGED_FIELDS: Final = (
@@ -44,7 +38,7 @@ STAGED_FIELDS: Final = (
 """Columns of a staged shard after those of its documents."""
 MENDABLE_REASONS: Final = frozenset({DAMAGED_COPY, "unreadable"})
 """Reasons of articles that the next download of a mirror replaces, or that a disk failed to read."""
-STAGED_KEY_SCHEMA: Final = VERSION_KEY_SCHEMA.append(
+STAGED_KEY_SCHEMA: Final = decisions.VERSION_KEY_SCHEMA.append(
     pa.field("drop_reason", pa.dictionary(pa.int8(), pa.string()))
 )
 
@@ -54,163 +48,75 @@ cache of a core. Those of a whole batch are not, which costs a tenth of the time
 """
 
 
-@dataclass(frozen=True, slots=True)
-class StageResult:
-    """Result of staging a source; depends on its bytes and the configuration only.
-
-    Attributes:
-        source: the source.
-        output_name: stem of its files in the output and the work folder; None for a bad file.
-        md5: MD5 of its content; None for a bad file.
-        records: number of records, with rejected ones, without deletions.
-        deletions: number of PMIDs in its DeleteCitation.
-        num_keys: number of rows of its keys.
-        rejected: number of rejected records by reason.
-        rejection: (reason, detail) of a bad file.
-        not_fetched: number of its articles that could not be fetched.
-        fetch_errors: why the first few of them could not.
-        misdeclared_files: number of its files in UTF-8 that declare another encoding.
-    """
-
-    source: SourceFile
-    output_name: str | None
-    md5: str | None
-    records: int = 0
-    deletions: int = 0
-    num_keys: int = 0
-    rejected: dict[str, int] = field(default_factory=dict)
-    rejection: tuple[str, str] | None = None
-    not_fetched: int = 0
-    fetch_errors: tuple[str, ...] = ()
-    misdeclared_files: int = 0
-
-
-def stage_source(
-    storage: Storage,
-    output_dir: OutputDir,
-    source: SourceFile,
-    document_config: TextConfig,
-    keep_dropped: bool,
-    should_digest: bool,
-    should_sign: bool = False,
-    has_inclusion_list: bool = False,
-) -> StageResult:
+def stage_source(job: ShardsJob, source: SourceFile) -> StageResult:
     """Stage a source unless it is staged.
 
     One with articles that a mirror can replace is staged again: its list stays the same.
-
-    Args:
-        source: source to stage.
-        keep_dropped: stage dropped documents too.
-        should_digest: write the digests for deduplication.
-        should_sign: write the signatures for finding near duplicates.
-        has_inclusion_list: drop the documents that are not in the list in the work folder.
     """
     try:
-        md5 = compute_input_md5(storage, output_dir, source)
+        md5 = compute_input_md5(job, source)
         output_name = f"{source.stem}-{md5[:8]}"
-        report_path = output_dir.staged_path(output_name, "json")
-        report = storage.read_json(report_path) if storage.exists(report_path) else None
-        if report is None or MENDABLE_REASONS & report["result"]["rejected"].keys():
-            if report is not None:  # its final shards are of the former staging
-                storage.remove(output_dir.final_report_path(output_name))
-            stager = _Stager(
-                storage,
-                output_dir,
-                load_parts(storage, output_dir, source),
-                document_config,
-                keep_dropped,
-                should_digest,
-                should_sign,
-                has_inclusion_list,
-                output_name,
-            )
-            report = stager.run()
-            storage.write_json(report_path, report)
+        report_path = job.output.staged_path(output_name, "json")
+        if job.storage.exists(report_path):
+            report = job.storage.read_json(report_path)
+            if not MENDABLE_REASONS & report["result"]["rejected"].keys():
+                return StageResult(source, output_name, md5, **report["result"], is_cached=True)
+            # Its final shards are of the former staging.
+            job.storage.remove(job.output.final_report_path(output_name))
+        report = {"result": _Stager(job, load_parts(job, source), output_name).run()}
+        job.storage.write_json(report_path, report)
         return StageResult(source, output_name, md5, **report["result"])
     except BadFileError as rejection:
         return StageResult(source, None, None, rejection=(rejection.reason, rejection.detail))
 
 
-def order_stage_results(stage_results: list[StageResult]) -> tuple[list[StageResult], list[tuple[str, str]]]:
-    """Sort results in the order of application and remove copies, files of the same name and content.
-
-    Returns:
-        The results, and (path, path of the kept copy) of the removed copies.
-    """
-    unique: dict[str, StageResult] = {}
-    copies = []
-    for stage_result in sorted(stage_results, key=lambda item: item.source):
-        kept = unique.setdefault(stage_result.output_name or stage_result.source.path, stage_result)
-        if kept is not stage_result:
-            copies.append((stage_result.source.path, kept.source.path))
-    return list(unique.values()), copies
-
-
 class _Stager:
     """Stages one source in a single pass: documents, keys, digests or signatures, and rejected records."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        output_dir: OutputDir,
-        source: SourceFile,
-        document_config: TextConfig,
-        keep_dropped: bool,
-        should_digest: bool,
-        should_sign: bool,
-        has_inclusion_list: bool,
-        output_name: str,
-    ) -> None:
-        self._storage = storage
-        self._output_dir = output_dir
+    def __init__(self, job: ShardsJob, source: SourceFile, output_name: str) -> None:
+        self._job = job
         self._source = source
         self._output_name = output_name
-        self._keep_dropped = keep_dropped
-        self._reader = make_reader(document_config, keep_dropped)
-        self._schema = make_schema(document_config.columns)
+        self._reader = make_reader(job.documents, job.config.keep_dropped)
+        self._schema = make_schema(job.documents.columns)
         self._keys: list[tuple[int, int, int, bool, str | None]] = []
-        self._digests: list[tuple[int, str, int, bytes]] | None = [] if should_digest else None
-        self._should_sign = should_sign
+        self._digests: list[tuple[int, str, int, bytes]] | None = [] if job.config.dedup == "exact" else None
         self._included_ids = (
-            id_lists.read(storage, output_dir.inclusion_list_path) if has_inclusion_list else None
+            id_lists.read(job.storage, job.output.inclusion_list_path) if job.included else None
         )
         self._signatures: SignatureWriter | None = None
         self._records = 0
 
     def run(self) -> dict[str, Any]:
-        """Stage the source and return its report as JSON values."""
-        started = time.monotonic()
+        """Stage the source and return the fields of its result as JSON values."""
         progress_notes.begin_item(self._output_name)
+        storage, output = self._job.storage, self._job.output
         with contextlib.ExitStack() as stack:
             stack.enter_context(pause_gc())
-            rejects_path = self._output_dir.staged_path(self._output_name, "rejected.jsonl")
-            self._rejects = stack.enter_context(RejectWriter(self._storage, rejects_path))
-            if self._should_sign:
-                signatures_path = self._output_dir.staged_path(self._output_name, "signatures")
-                self._signatures = stack.enter_context(SignatureWriter(self._storage, signatures_path))
+            rejects_path = output.staged_path(self._output_name, "rejected.jsonl")
+            self._rejects = stack.enter_context(RejectWriter(storage, rejects_path))
+            if self._job.config.dedup == "near":
+                signatures_path = output.staged_path(self._output_name, "signatures")
+                self._signatures = stack.enter_context(SignatureWriter(storage, signatures_path))
             self._write_documents()
-        if not is_unchanged(self._storage, self._source):
+        if not is_unchanged(storage, self._source):
             raise BadFileError("changed", "it changed while it was read; rerun the command")
         self._write_rows("keys", self._keys, STAGED_KEY_SCHEMA)
         if self._digests is not None:
-            self._write_rows("digests", self._digests, dedup.TEXT_DIGEST_SCHEMA)
+            self._write_rows("digests", self._digests, decisions.TEXT_DIGEST_SCHEMA)
         return {
-            "result": {
-                "records": self._records,
-                "deletions": sum(1 for key in self._keys if key[3]),
-                "num_keys": len(self._keys),
-                "rejected": dict(self._rejects.reason_counts),
-                "misdeclared_files": self._reader.decoding_report.misdeclared_files,
-            },
-            "seconds": round(time.monotonic() - started, 3),
+            "records": self._records,
+            "deletions": sum(1 for key in self._keys if key[3]),
+            "num_keys": len(self._keys),
+            "rejected": dict(self._rejects.reason_counts),
+            "misdeclared_files": self._reader.decoding_report.misdeclared_files,
         }
 
     def _write_documents(self) -> None:
         options = pa.ipc.IpcWriteOptions(compression="lz4")
-        path = self._output_dir.staged_path(self._output_name, "arrow")
+        path = self._job.output.staged_path(self._output_name, "arrow")
         with (
-            self._storage.write(path) as out,
+            self._job.storage.write(path) as out,
             pa.ipc.new_stream(out, _staged_schema(self._schema), options=options) as stream,
         ):
             for batch in self._iter_batches():
@@ -221,14 +127,14 @@ class _Stager:
         drop_reasons: list[str | None] = []
         chunks: list[pa.RecordBatch] = []
         rows = characters = chunk_characters = 0
-        for record in self._reader.read_records(self._storage, self._source):
+        for record in self._reader.read_records(self._job.storage, self._source):
             record = self._apply_inclusion_list(record)
             self._add_record(record)
             document = record.document
             if document is None:
                 continue
             drop_reason = record.keys[0].drop_reason
-            if drop_reason is None or self._keep_dropped:
+            if drop_reason is None or self._job.config.keep_dropped:
                 documents.append(document)
                 drop_reasons.append(drop_reason)
                 rows += 1
@@ -278,7 +184,7 @@ class _Stager:
     def _add_compared_text(self, document: Document, key: int, position: int) -> None:
         """Add the digest or the signature of a document, as deduplication needs it."""
         text = document.sentences[document.sections[0][1] :]
-        if self._digests is not None and (digest := dedup.digest_text(document.title, text)):
+        if self._digests is not None and (digest := decisions.digest_text(document.title, text)):
             self._digests.append((key, document.id, position, digest))
         if self._signatures is not None:
             self._signatures.add(key, document.id, position, document.year, document.title, text)
@@ -292,8 +198,8 @@ class _Stager:
             ],
             schema=schema,
         )
-        path = self._output_dir.staged_path(self._output_name, suffix)
-        with self._storage.write(path) as out, pa.ipc.new_stream(out, schema) as stream:
+        path = self._job.output.staged_path(self._output_name, suffix)
+        with self._job.storage.write(path) as out, pa.ipc.new_stream(out, schema) as stream:
             stream.write_table(table)
 
 

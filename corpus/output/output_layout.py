@@ -125,17 +125,14 @@ class OutputDir:
         """Return the path of a file of a staged source."""
         return f"{self.staged_folder}/{output_name}.{suffix}"
 
-    def decisions_path(self, bucket: int) -> str:
-        """Return the path of the version decisions of a bucket of keys."""
-        return f"{self.work_folder}/decisions/{bucket:05d}.arrow"
+    @property
+    def decisions_path(self) -> str:
+        """Decisions on versions and exact duplicates."""
+        return f"{self.work_folder}/decisions/decisions.arrow"
 
-    def duplicate_decisions_path(self, bucket: int) -> str:
-        """Return the path of the decisions on duplicates of a bucket of digests."""
-        return f"{self.work_folder}/decisions/duplicates-{bucket:05d}.arrow"
-
-    def candidates_path(self, band: int, bucket: int) -> str:
-        """Return the path of the candidate pairs of a bucket of a band of signatures."""
-        return f"{self.work_folder}/decisions/candidates-{band:02d}-{bucket:05d}.arrow"
+    def candidates_path(self, band: int) -> str:
+        """Return the path of the candidate pairs of a band of signatures."""
+        return f"{self.work_folder}/decisions/candidates-{band:02d}.arrow"
 
     @property
     def near_duplicate_decisions_path(self) -> str:
@@ -151,7 +148,7 @@ class OutputDir:
         return f"{self.work_folder}/final_reports/{output_name}.tsv"
 
     def shard_keys_path(self, sha256: str) -> str:
-        """Return the path of the keys of the documents of a shard (shard_keys.py)."""
+        """Return the path of the keys of the documents of a shard (full_text_overlap.py)."""
         return f"{self.work_folder}/shard_keys/{sha256}.arrow"
 
     def signatures_path(self, name: str) -> str:

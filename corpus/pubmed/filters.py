@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.languages import to_marc_code
+from bioshards.corpus.manifest import Json
 from bioshards.corpus.pubmed.mesh import PUBLICATION_TYPES, MeshTree, parse_publication_types
 from bioshards.corpus.sentences import count_line_words
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
@@ -130,13 +131,13 @@ class PubMedConfig(ArticleConfig):
     )
     """All drop reasons, in order of precedence: a record is counted under the first that applies.
 
-    ``deleted`` and ``superseded`` are decided across files (lifecycle/versions.py) and precede the filters.
+    ``deleted`` and ``superseded`` are decided across files (lifecycle/decisions.py) and precede the filters.
     ``not-included`` is of the stage (lifecycle/stage.py).
-    ``duplicate`` (lifecycle/dedup.py), ``near-duplicate`` (lifecycle/near_duplicates.py) and ``excluded``
+    ``duplicate`` (lifecycle/decisions.py), ``near-duplicate`` (lifecycle/near_duplicates.py) and ``excluded``
     (lifecycle/id_lists.py) apply to the remaining documents.
     """
     highest_version_wins: ClassVar[bool] = False
-    """False: the version in the latest file wins (lifecycle/versions.py)."""
+    """False: the version in the latest file wins (lifecycle/decisions.py)."""
 
     def __post_init__(self) -> None:
         ArticleConfig.__post_init__(self)
@@ -181,7 +182,7 @@ class PubMedConfig(ArticleConfig):
             drop_mesh_branches=tree.list_branches(self.drop_mesh),
         )
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Json]:
         """Return the settings as JSON data for a manifest."""
         values = ArticleConfig.to_dict(self)
         return {name: value for name, value in values.items() if not isinstance(value, frozenset)}

@@ -53,7 +53,8 @@ class SourceFile:
         retrieved_at: UTC time at which it was fetched and verified; '' for a local input.
         parts: files of a source that consists of several.  Their folder is ``path``, and ``stamp`` changes
             with any of them.
-        num_files: number of parts, even if part_lists.py has stored them elsewhere; 0 for a single file.
+        num_files: number of parts, even if these are in a list elsewhere (lifecycle/inputs.py); 0 for a
+            single file.
     """
 
     year: int

@@ -50,7 +50,7 @@ class TextFilesConfig(TextConfig):
     )
     """All drop reasons, in order of precedence.
 
-    ``superseded``: a later file has a record of the same id (lifecycle/versions.py).
+    ``superseded``: a later file has a record of the same id (lifecycle/decisions.py).
     """
 
     def __post_init__(self) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bioshards.corpus.download.pmc.s3_bucket import range_label
 from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION
@@ -23,7 +23,13 @@ from bioshards.corpus.ui import progress_notes
 from bioshards.corpus.ui.progress import Progress, ProgressBar
 from bioshards.pipelines.inputs.downloads import DownloadPlan, SourceListing
 from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan, RunInputs
-from bioshards.pipelines.job_types import FetchJob, PretrainingJob, WordsJob
+
+if TYPE_CHECKING:  # vocab needs the libraries of an extra
+    from bioshards.corpus.download.mirror import Mirror
+    from bioshards.corpus.manifest import Shard
+    from bioshards.vocab.counting.count_steps import WordsJob
+    from bioshards.vocab.pretraining.job import PretrainingJob
+    from bioshards.vocab.pretraining.shard_groups import ShardGroup
 
 _REPORT_SUFFIX_START: Final = -len("-fb7c0573.json")
 """Where a source's stem ends in its report's name."""
@@ -259,9 +265,9 @@ class ShardsProgress(_RunProgress):
 
     def _list_later_steps(self) -> list[_LaterStep]:
         return [
-            _LaterStep("versions", "resolving versions", " buckets"),
-            _LaterStep("candidates", "comparing documents", " buckets"),
-            _LaterStep("duplicates", "finding duplicates", " buckets"),
+            _LaterStep("decide", "resolving versions"),
+            _LaterStep("candidates", "comparing documents", " bands"),
+            _LaterStep("duplicates", "finding duplicates"),
             _LaterStep("finalize", "finishing the shards", " files", self._num_done),
             _LaterStep("keys", "reading keys of shards", " shards"),
             _LaterStep("overlap", "finding abstracts of articles"),
@@ -292,9 +298,9 @@ class WordsProgress(_RunProgress):
     TITLE = "counting"
     ITEMS = "shards"
 
-    def __init__(self, job: WordsJob, progress: Progress) -> None:
-        sizes = {shard.sha256: [shard.rows] for documents in job.inputs for shard in documents.shards}
-        super().__init__(job.storage, job.output_dir.word_counts_folder, sizes, " documents", progress)
+    def __init__(self, job: WordsJob, shards: Sequence[tuple[str, Shard]], progress: Progress) -> None:
+        sizes = {shard.sha256: [shard.rows] for _, shard in shards}
+        super().__init__(job.storage, job.output.word_counts_folder, sizes, " documents", progress)
 
     def _list_later_steps(self) -> list[_LaterStep]:
         from bioshards.vocab.counting.word_counts import NUM_BUCKETS  # needs libraries of the extra vocab
@@ -316,10 +322,10 @@ class PretrainingProgress(_RunProgress):
         "duplicates": "finding near duplicates",
     }
 
-    def __init__(self, job: PretrainingJob, progress: Progress) -> None:
-        self._num_buckets = sum(job.build_config.num_buckets.values())
-        sizes = {group.name: [sum(shard.rows for shard in group.shards)] for group in job.shard_groups}
-        super().__init__(job.storage, job.output_dir.build_reports_folder, sizes, " documents", progress)
+    def __init__(self, job: PretrainingJob, groups: Sequence[ShardGroup], progress: Progress) -> None:
+        self._num_buckets = sum(job.num_buckets.values())
+        sizes = {group.name: [sum(shard.rows for shard in group.shards)] for group in groups}
+        super().__init__(job.storage, job.output.build_reports_folder, sizes, " documents", progress)
 
     def _list_later_steps(self) -> list[_LaterStep]:
         merge = _LaterStep("merge", "merging the shards", " buckets", self._num_buckets)
@@ -337,11 +343,17 @@ def _list_sizes_to_fetch(run_inputs: RunInputs) -> Iterator[tuple[str, int]]:
 class FetchProgress:
     """Shows how much of what was asked for the mirror has: files of listings, and ranges of articles."""
 
-    def __init__(self, job: FetchJob, progress: Progress) -> None:
-        self._job, self._progress = job, progress
-        self._downloads = _DownloadCounter(job.storage, job.listings.values())
-        self._ranges = job.article_plan.ranges if job.article_plan else ()
-        self._wait_notices = _WaitNotices(job.listings, job.article_plan, progress)
+    def __init__(
+        self,
+        mirror: Mirror,
+        listings: Mapping[str, SourceListing],
+        article_plan: PmcArticlePlan | None,
+        progress: Progress,
+    ) -> None:
+        self._mirror, self._progress = mirror, progress
+        self._downloads = _DownloadCounter(mirror.storage, listings.values())
+        self._ranges = article_plan.ranges if article_plan else ()
+        self._wait_notices = _WaitNotices(listings, article_plan, progress)
         self._reports_before = self._list_reports()
         self._file_bar: ProgressBar | None = None
         self._range_bar: ProgressBar | None = None
@@ -360,9 +372,9 @@ class FetchProgress:
         return num_files, ""
 
     def _list_reports(self) -> set[tuple[str, str]]:
-        if not self._job.article_plan:
+        if not self._ranges:
             return set()
-        report_files = self._job.mirror.storage.walk(f"{self._job.mirror.folder}/pmc/reports")
+        report_files = self._mirror.storage.walk(f"{self._mirror.folder}/pmc/reports")
         return {(report.path, report.stamp) for report in report_files}
 
     def update(self) -> None:

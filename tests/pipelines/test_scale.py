@@ -14,23 +14,24 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.lifecycle import part_lists
+from bioshards.corpus.lifecycle import inputs as source_lists
 from bioshards.corpus.manifest import PretrainingRun
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import MAX_CONCURRENT_CALLS, parallel_for_each, prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, SourcePart
-from bioshards.pipelines import cli, pmc_to_shards
+from bioshards.pipelines import cli, shards, steps
 from bioshards.vocab.pretraining import pretraining_dir
 from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining.job import PretrainingJob
 from tests.bench.harness import scale_graphs as graphs
 from tests.support.corpus.manifests import of_pretraining
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.corpus.shard_jobs import make_shards_job
 from tests.support.corpus.small_articles import small_article, write_byte_files
 from tests.support.hypothesis_profiles import examples
 from tests.support.storage_calls import StorageCalls, count_storage_calls
@@ -114,7 +115,7 @@ def test_sequential_calls_of_single_steps_do_not_grow_with_files(tmp_path: Path)
     few, many = (
         count_calls_of_runs(tmp_path, count, "--dedup", "exact", "--max-rejected", "1") for count in (2, 7)
     )
-    for step in ("publish", "versions", "duplicates"):
+    for step in ("publish", "decide"):
         assert few[0].sequential(step) == many[0].sequential(step) <= 10
         assert few[0].concurrent(step) < many[0].concurrent(step)
     assert few[1].sequential("driver") == many[1].sequential("driver") <= 10, "there is nothing to do"
@@ -138,13 +139,18 @@ def test_leftovers_of_many_shard_groups_are_removed_concurrently(tmp_path: Path,
         {"name": "new", "documents": 1, "split_counts": splits, "outputs": [entry]}
     )
     FILES.write_json(output_dir.build_report_path("new", "json"), {})
-    config = msgspec.to_builtins(of_pretraining([]).config)
-    run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere")
+    job = PretrainingJob(
+        storage=FILES,
+        output=output_dir,
+        config=of_pretraining([]).config,
+        inputs=(),
+        run=PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere"),
+        num_buckets={},
+        max_rejected=0,
+    )
     with count_storage_calls() as calls:
-        assert (
-            pretraining_dir.publish_pretraining_set(FILES, output_dir, config, [], [result], [], run, 0)
-            is None
-        )
+        done = steps.run_step("publish", pretraining_dir.publish, job, [result], [])
+    assert done.result.problem is None
     assert FILES.list_names(f"{output_dir.work_folder}/build_reports") == ["new.json"]
     assert FILES.list_names(f"{output_dir.work_folder}/shuffle_spill") == []
     assert calls.counts["publish", "remove", True] == 2 * count
@@ -174,28 +180,25 @@ def test_job_graph_of_twice_the_full_corpora_is_far_below_the_limit(
     assert graphs.graph_size(build_graph(2 * full_count // 20)) - 150_000 < graphs.MAX_GRAPH_BYTES / 20
 
 
-def test_job_graph_contains_the_vocabulary_only_a_few_times(vocabulary: Path) -> None:
+def test_job_graph_is_without_the_vocabulary(vocabulary: Path) -> None:
     size = graphs.graph_size(graphs.pretraining_graph(1000, vocabulary))
     pieces = (vocabulary / "tokenizer.json").stat().st_size
-    assert size < 1.5 * pieces + 1000 * graphs.MAX_GRAPH_BYTES / 20_000
+    assert size < 1000 * graphs.MAX_GRAPH_BYTES / 20_000 + 150_000 < pieces
 
 
 # Source files of many parts
 
 
 def test_part_lists_are_loaded_as_saved_with_any_file_names(tmp_path: Path) -> None:
-    output_dir = OutputDir(str(tmp_path))
+    job = make_shards_job(tmp_path)
     part = SourcePart("a?.xml", 'folder/a\udce9"\\\n.xml', 7, "7-1")
     source = SourceFile(0, 0, "articles", "folder/articles", 7, "0123", parts=(part,), num_files=1)
     single_file = replace(source, parts=(), num_files=0, stamp="4567")
-    part_lists.save_part_lists(FILES, output_dir, [source, single_file])
-    without_parts = part_lists.without_parts([source, single_file])
+    source_lists.save_part_lists(job, [source, single_file])
+    without_parts = source_lists.without_parts([source, single_file])
     assert [stored.parts for stored in without_parts] == [(), ()]
-    assert [part_lists.load_parts(FILES, output_dir, stored) for stored in without_parts] == [
-        source,
-        single_file,
-    ]
-    assert FILES.list_names(f"{output_dir.work_folder}/part_lists") == ["0123.json"]
+    assert [source_lists.load_parts(job, stored) for stored in without_parts] == [source, single_file]
+    assert FILES.list_names(f"{job.output.work_folder}/part_lists") == ["0123.json"]
 
 
 def test_part_lists_of_single_articles_are_updated(tmp_path: Path) -> None:
@@ -203,10 +206,10 @@ def test_part_lists_of_single_articles_are_updated(tmp_path: Path) -> None:
     write_byte_files(folder, {f"PMC{number}.xml": small_article(number) for number in (1, 2, 20_000)})
     arguments = ["run", "pmc_to_shards", "--workers", "1", "--licences", "all", "--languages", ""]
     arguments += ["--input", str(folder), "--output", str(output), "--max-rejected", "1"]
-    with mock.patch.object(pmc_to_shards, "build", wraps=pmc_to_shards.build) as build:
+    with mock.patch.object(shards, "create", wraps=steps.create) as create:
         assert cli.main(arguments) == 0
-    [_, job] = build.call_args.args
-    assert [item.parts for item in job.sources] == [(), ()], "they are no part of the graph"
+    [sources] = [call.args[2] for call in create.call_args_list if call.args[1] == "sources"]
+    assert [item.parts for item in sources] == [(), ()], "they are no part of the graph"
     before = list_part_lists(output)
     assert [len(json.loads(item.read_text())) for item in before] == [2, 1]
     inputs = json.loads((output / "manifest.json").read_text())["inputs"]

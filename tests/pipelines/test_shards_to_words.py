@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from bioshards.corpus.manifest import WordsRun
-from bioshards.corpus.output.output_layout import FORMAT
+from bioshards.corpus.manifest import WordsConfig, WordsRun
+from bioshards.corpus.output.output_layout import FORMAT, OutputDir
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli
-from bioshards.pipelines.job_types import WordsJob
 from bioshards.vocab.counting import count_steps as count_steps
 from bioshards.vocab.counting import word_counts
-from bioshards.vocab.counting.word_counts import CountConfig, WordCounts
+from bioshards.vocab.counting.count_steps import WordsJob
+from bioshards.vocab.counting.word_counts import WordCounts
 from tests.support.corpus.damaged_shards import DAMAGES
 from tests.support.fork_server import run_beam
 from tests.support.full_disk import check_resumption
@@ -301,29 +301,10 @@ def test_update_counts_only_new_shards(
 
 def test_elements_between_steps_have_no_words(abstracts: Path, tmp_path: Path) -> None:
     """The elements of all PCollections are recorded: names, numbers and reports."""
-    from bioshards.corpus.output.output_layout import OutputDir
-    from bioshards.corpus.shards import input_dirs as inputs
-    from bioshards.pipelines import shards_to_words
-    from tests.support.pipeline_elements import run_and_record
+    from tests.support.pipeline_elements import run_recorded
 
-    storage = LocalStorage()
-    count_config = CountConfig(validation_fraction=0.5)
-    job = WordsJob(
-        storage=storage,
-        output_dir=OutputDir(str(tmp_path / "out")),
-        inputs=inputs.load_document_inputs(storage, [str(abstracts)]),
-        count_config=count_config,
-        min_count=1,
-        config={
-            "pipeline": "shards_to_words",
-            "format": FORMAT,
-            **count_config.to_dict(),
-            "min_count": 1,
-            "library_versions": {},
-        },
-        run_info=WordsRun(command=("test",), inputs=()),
-    )
-    metrics = run_and_record(lambda root: shards_to_words.build(root, job), tmp_path / "notes")
+    arguments = ("--input", abstracts, "--validation-fraction", 0.5, "--output", tmp_path / "out")
+    metrics = run_recorded(tmp_path / "notes", "shards_to_words", *arguments)
     notes = (tmp_path / "notes").read_text()
     assert "ShardCounts(" in notes
     assert "BucketCounts(" in notes
@@ -448,21 +429,32 @@ def test_pretokenizer_choices_are_those_of_word_counts() -> None:
 def test_counting_and_merging_steps_without_beam(abstracts: Path, tmp_path: Path) -> None:
     """The report of each step has the totals of its counts."""
     from bioshards.corpus.manifest import Shard
-    from bioshards.corpus.output.output_layout import OutputDir
 
-    storage, output_dir = LocalStorage(), OutputDir(str(tmp_path / "out"))
+    job = WordsJob(
+        storage=LocalStorage(),
+        output=OutputDir(str(tmp_path / "out")),
+        config=WordsConfig(
+            pipeline="shards_to_words",
+            format=FORMAT,
+            pretokenizer="bert",
+            validation_fraction=0.0,
+            seed=0,
+            min_count=2,
+            library_versions={},
+        ),
+        inputs=(),
+        run=WordsRun(command=("test",), inputs=()),
+    )
     shards = [Shard(**item) for item in load_manifest(abstracts)["outputs"]]
-    reports = [
-        count_steps.count_shard(storage, output_dir, str(abstracts), shard, CountConfig()) for shard in shards
-    ]
+    reports = [count_steps.count_shard(job, (str(abstracts), shard)) for shard in shards]
     assert [(report.documents, report.tokens, report.distinct_words) for report in reports] == [
         (2, 15, 12),
         (2, 9, 8),
     ]
     merged = [
-        count_steps.merge_bucket(storage, output_dir, [report.sha256 for report in reports], bucket, 2)
-        for bucket in range(64)
+        count_steps.merge_bucket(job, bucket, reports) for bucket in count_steps.list_buckets(job, reports)
     ]
+    assert len(merged) == 64
     assert sum(bucket.distinct_words for bucket in merged) == len(count_directly(abstracts).words) == 16
     assert sum(bucket.pruned_tokens for bucket in merged) == 11
     assert sum(bucket.validation_distinct_words for bucket in merged) == 0

@@ -47,12 +47,13 @@ def preload_modules(*modules: str) -> None:
 
 preload_modules(
     "apache_beam.runners.worker.sdk_worker_main",
-    "bioshards.pipelines.transforms.full_text",
+    "bioshards.corpus.lifecycle.full_text_overlap",
+    "bioshards.corpus.lifecycle.publish",
     "bioshards.pipelines.execution.local_runner",
     "bioshards.pipelines.pmc_to_shards",
-    "bioshards.pipelines.transforms.pretraining_set",
-    "bioshards.pipelines.drivers.shards_driver",
-    "bioshards.pipelines.transforms.word_counting",
+    "bioshards.pipelines.shards",
+    "bioshards.vocab.counting.count_steps",
+    "bioshards.vocab.pretraining.pretraining_dir",
 )
 
 

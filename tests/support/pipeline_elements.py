@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import apache_beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.pipeline import PipelineVisitor
 
+from bioshards.pipelines import cli
+from bioshards.pipelines.context import JobSpec
 from bioshards.pipelines.execution import executor, local_runner
+from bioshards.pipelines.run import Build, Session
+from bioshards.pipelines.steps import Job
 
 
-def run_and_record(build: Callable[[apache_beam.Pipeline], None], path: Path) -> dict[str, int]:
-    """Run a graph, write its elements to a file, and return its counters."""
+def run_recorded(path: Path, *arguments: object) -> dict[str, int]:
+    """Run ``beam run``, write the elements of its graph to a file, and return its counters."""
+    counters: dict[str, int] = {}
+
+    def execute(session: Session, job: Job, spec: JobSpec, build: Build, *_: object) -> Any:
+        counters.update(_run_and_record(build, path))
+        return job.storage.read_json(job.output.result_path)
+
+    with mock.patch.object(Session, "execute", execute):
+        assert cli.main(["run", *map(str, arguments)]) == 0
+    return counters
+
+
+def _run_and_record(build: Build, path: Path) -> dict[str, int]:
     collections: list[Any] = []
 
     class CollectionVisitor(PipelineVisitor):  # type: ignore[misc]

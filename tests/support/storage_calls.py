@@ -15,28 +15,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 from unittest import mock
 
-from bioshards.corpus.lifecycle import finalize, publish, stage
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.pipelines import steps
 from bioshards.pipelines.execution import executor
-from bioshards.vocab.counting import count_steps
-from bioshards.vocab.pretraining import build, pretraining_dir
 
 COUNTED_METHODS: Final = ("open", "write", "exists", "remove", "list_names", "glob", "walk", "is_folder")
-STEP_FUNCTIONS: Final = (
-    (stage, "stage_source", "stage"),
-    (finalize, "write_version_decisions", "versions"),
-    (finalize, "write_duplicate_decisions", "duplicates"),
-    (finalize, "finalize_source", "finalize"),
-    (publish, "publish_output", "publish"),
-    (count_steps, "count_shard", "count"),
-    (count_steps, "merge_bucket", "merge"),
-    (count_steps, "publish_words", "publish"),
-    (build, "build_group", "build"),
-    (pretraining_dir, "merge_bucket", "merge"),
-    (pretraining_dir, "publish_pretraining_set", "publish"),
-)
-"""Module and name of the function that does a step's work, one call an item, and the step.  All other calls
-count for the driver."""
 
 
 class StorageCalls:
@@ -69,12 +52,14 @@ class StorageCalls:
         with self._lock:
             self.counts[step, method, thread.name.startswith("prefetch")] += 1
 
-    def attribute_to_step(self, step: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def wrapped(*arguments: Any, **kwargs: Any) -> Any:
+    def attribute_to_steps(self, run_step: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap the function by which steps are run; all other calls count for the driver."""
+
+        @functools.wraps(run_step)
+        def wrapped(step: str, *arguments: Any) -> Any:
             previous_step, self._step = self._step, step
             try:
-                return function(*arguments, **kwargs)
+                return run_step(step, *arguments)
             finally:
                 self._step = previous_step
 
@@ -101,7 +86,5 @@ def count_storage_calls() -> Iterator[StorageCalls]:
         for method in COUNTED_METHODS:
             wrapper = count_calls(method, getattr(LocalStorage, method))
             stack.enter_context(mock.patch.object(LocalStorage, method, wrapper))
-        for module, name, step in STEP_FUNCTIONS:
-            wrapper = calls.attribute_to_step(step, getattr(module, name))
-            stack.enter_context(mock.patch.object(module, name, wrapper))
+        stack.enter_context(mock.patch.object(steps, "run_step", calls.attribute_to_steps(steps.run_step)))
         yield calls

@@ -7,18 +7,19 @@ are named by its SHA-256: an unchanged shard is counted once.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import asdict, dataclass, field
+from typing import Final
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.errors import shorten_list
+from bioshards.corpus.lifecycle.job import PublishResult, make_key
 from bioshards.corpus.manifest import (
     InputDocuments,
     PrunedWords,
@@ -28,15 +29,11 @@ from bioshards.corpus.manifest import (
     WordsManifest,
     WordsRun,
     WordTotals,
-    find_manifest,
-    is_complete,
     sweep,
-    utc_now,
     write_manifest,
 )
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import input_dirs
-from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui import progress_notes
@@ -47,6 +44,34 @@ WORDS_FILE: Final = "words.tsv"
 VALIDATION_WORDS_FILE: Final = "validation-words.tsv"
 _LINES_PER_WRITE: Final = 65536
 """Lines per write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordsJob:
+    """Document shards to word counts: what each step gets, whole.
+
+    Attributes:
+        config: the options that fix the bytes of the output, as the manifest has them.
+        inputs: the input directories as the manifest lists them.
+        run: facts about this run; the last step completes them.
+    """
+
+    storage: Storage
+    output: OutputDir
+    config: WordsConfig
+    inputs: tuple[InputDocuments, ...]
+    run: WordsRun
+
+    @property
+    def count_config(self) -> CountConfig:
+        """Return how words are counted."""
+        config = self.config
+        return CountConfig(config.pretokenizer, config.validation_fraction, config.seed)
+
+    @property
+    def inputs_key(self) -> str:
+        """Return the key of the inputs, by which a finished output is known."""
+        return make_key(msgspec.to_builtins(self.inputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +86,7 @@ class ShardCounts:
         validation_tokens: occurrences of words in the validation split.
         distinct_words: distinct words of both.
         failure: reason why the shard cannot be read; None if it was counted.
+        is_cached: True if it was counted by an earlier run.
     """
 
     sha256: str
@@ -70,6 +96,18 @@ class ShardCounts:
     validation_tokens: int = 0
     distinct_words: int = 0
     failure: str | None = None
+    is_cached: bool = field(default=False, compare=False)
+
+    def counters(self) -> dict[str, int]:
+        """Return the metrics of the step."""
+        return {
+            "skipped": int(self.is_cached),
+            "failed": int(self.failure is not None),
+            "documents": self.documents,
+            "tokens": self.tokens,
+            "validation_documents": self.validation_documents,
+            "validation_tokens": self.validation_tokens,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +120,29 @@ class BucketCounts:
     pruned_distinct_words: int
     pruned_tokens: int
 
+    def counters(self) -> dict[str, int]:
+        """Return the metrics of the step."""
+        return {
+            "distinct_words": self.distinct_words,
+            "validation_distinct_words": self.validation_distinct_words,
+            "pruned_distinct_words": self.pruned_distinct_words,
+        }
 
-def count_shard(
-    storage: Storage, output_dir: OutputDir, folder: str, shard: Shard, count_config: CountConfig
-) -> ShardCounts:
+
+def count_shard(job: WordsJob, folder_and_shard: tuple[str, Shard]) -> ShardCounts:
     """Count a shard of a directory, or return its cached counts."""
-    report_path = output_dir.word_counts_path(shard.sha256, "json")
+    storage, output = job.storage, job.output
+    folder, shard = folder_and_shard
+    report_path = output.word_counts_path(shard.sha256, "json")
     if storage.exists(report_path):
-        return ShardCounts(**storage.read_json(report_path)["shard_counts"])
+        cached = ShardCounts(**storage.read_json(report_path)["shard_counts"])
+        return dataclasses.replace(cached, is_cached=True)
     path = f"{folder}/{shard.file}"
     if damage := input_dirs.find_damage(storage, path, shard):
         return ShardCounts(shard.sha256, failure=f"{path}: {damage}")
-    started = time.monotonic()
     progress_notes.begin_item(shard.sha256)
-    result = word_counts.count_shard_words(storage, folder, shard, count_config, progress_notes.add_units)
-    word_counts.write_counts(storage, output_dir.word_counts_path(shard.sha256, "arrow"), result)
+    result = word_counts.count_shard_words(storage, folder, shard, job.count_config, progress_notes.add_units)
+    word_counts.write_counts(storage, output.word_counts_path(shard.sha256, "arrow"), result)
     shard_counts = ShardCounts(
         sha256=shard.sha256,
         documents=result.documents,
@@ -105,30 +151,24 @@ def count_shard(
         validation_tokens=result.validation_words.total(),
         distinct_words=len(result.words.keys() | result.validation_words.keys()),
     )
-    seconds = round(time.monotonic() - started, 3)
-    storage.write_json(
-        report_path, {"file": shard.file, "seconds": seconds, "shard_counts": asdict(shard_counts)}
-    )
+    storage.write_json(report_path, {"shard_counts": asdict(shard_counts)})
     return shard_counts
 
 
-def merge_bucket(
-    storage: Storage, output_dir: OutputDir, sha256s: Iterable[str], bucket: int, min_count: int
-) -> BucketCounts:
+def list_buckets(job: WordsJob, counted: Sequence[ShardCounts]) -> range:
+    """List the buckets of words; none if a shard is damaged."""
+    return range(0 if any(shard.failure for shard in counted) else word_counts.NUM_BUCKETS)
+
+
+def merge_bucket(job: WordsJob, bucket: int, counted: Sequence[ShardCounts]) -> BucketCounts:
     """Merge one bucket of all shards, and write its training and validation words as sorted lines."""
-    table = word_counts.merge_bucket_counts(
-        storage, [output_dir.word_counts_path(sha256, "arrow") for sha256 in sorted(sha256s)], bucket
-    )
-    _write_lines(
-        storage,
-        output_dir.merged_bucket_path(bucket, WORDS_FILE),
-        word_counts.lines_from_table(table, "count", min_count),
-    )
-    _write_lines(
-        storage,
-        output_dir.merged_bucket_path(bucket, VALIDATION_WORDS_FILE),
-        word_counts.lines_from_table(table, "validation_count"),
-    )
+    storage, output, min_count = job.storage, job.output, job.config.min_count
+    paths = [output.word_counts_path(sha256, "arrow") for sha256 in sorted(shard.sha256 for shard in counted)]
+    table = word_counts.merge_bucket_counts(storage, paths, bucket)
+    words = word_counts.lines_from_table(table, "count", min_count)
+    _write_lines(storage, output.merged_bucket_path(bucket, WORDS_FILE), words)
+    validation_words = word_counts.lines_from_table(table, "validation_count")
+    _write_lines(storage, output.merged_bucket_path(bucket, VALIDATION_WORDS_FILE), validation_words)
     occurrences = table["count"]
     pruned = table.filter(pc.and_(pc.greater(occurrences, 0), pc.less(occurrences, min_count)))["count"]
     return BucketCounts(
@@ -140,60 +180,28 @@ def merge_bucket(
     )
 
 
-def publish_words(
-    storage: Storage,
-    output_dir: OutputDir,
-    config: dict[str, Any],
-    inputs: Sequence[InputDocuments],
-    shard_counts: Sequence[ShardCounts],
-    bucket_counts: Sequence[BucketCounts],
-    run: WordsRun,
-) -> str | None:
-    """Write the sorted word lists of all buckets, and the manifest last.
-
-    Args:
-        config: fields of :class:`WordsConfig`.
-        inputs: content of the directories that were read.
-        run: facts about this run; the finishing time is added.
-
-    Returns:
-        The reason why nothing is published, or None.
-    """
-    totals = _sum_counts(shard_counts, bucket_counts)
-    words_config = msgspec.convert(config, WordsConfig)
-    if problem := _find_problem(shard_counts, totals, words_config.min_count):
-        return problem
-    buckets = sorted(bucket.index for bucket in bucket_counts)
+def publish(job: WordsJob, counted: Sequence[ShardCounts], merged: Sequence[BucketCounts]) -> PublishResult:
+    """Write the sorted word lists of all buckets, and the manifest last."""
+    storage, output = job.storage, job.output
+    totals = _sum_counts(counted, merged)
+    if problem := _find_problem(counted, totals, job.config.min_count):
+        return PublishResult(problem)
+    buckets = sorted(bucket.index for bucket in merged)
     outputs = []
-    for name in (WORDS_FILE, VALIDATION_WORDS_FILE) if words_config.validation_fraction else (WORDS_FILE,):
-        paths = [output_dir.merged_bucket_path(bucket, name) for bucket in buckets]
-        outputs.append(_merge_files(storage, paths, output_dir.path, name))
-    names = {shard.sha256 for shard in shard_counts}
-    sweep(
-        storage,
-        [f"{output_dir.work_folder}/word_counts"],
-        (),
-        lambda name: name.partition(".")[0] not in names,
-    )
+    for name in (WORDS_FILE, VALIDATION_WORDS_FILE) if job.config.validation_fraction else (WORDS_FILE,):
+        paths = [output.merged_bucket_path(bucket, name) for bucket in buckets]
+        outputs.append(_merge_files(storage, paths, output.path, name))
+    names = {shard.sha256 for shard in counted}
+    sweep(storage, [output.word_counts_folder], (), lambda name: name.partition(".")[0] not in names)
     manifest = WordsManifest(
-        config=words_config,
-        inputs=tuple(inputs),
+        config=job.config,
+        inputs=job.inputs,
         outputs=tuple(outputs),
         counts=totals,
-        run=msgspec.structs.replace(run, finished_at=utc_now()),
+        run=msgspec.structs.replace(job.run, inputs_key=job.inputs_key),
     )
-    write_manifest(storage, output_dir.manifest_path, manifest)
-    return None
-
-
-def is_up_to_date(storage: Storage, output_dir: OutputDir, inputs: Sequence[DocumentsInput]) -> bool:
-    """Return True if the manifest is of these inputs and all files that it lists are in place."""
-    manifest = find_manifest(storage, output_dir.path, WordsManifest)
-    return (
-        manifest is not None
-        and list(manifest.inputs) == [documents.summary for documents in inputs]
-        and is_complete(storage, output_dir.path, manifest)
-    )
+    write_manifest(storage, output.manifest_path, manifest)
+    return PublishResult(None)
 
 
 def _write_lines(storage: Storage, path: str, lines: Iterator[bytes]) -> Shard:

@@ -25,6 +25,7 @@ class BuildResult:
         dropped: number of dropped documents by reason.
         rejected: number of rejected documents by reason.
         failures: shards that cannot be read, with the reasons.
+        is_cached: True if the rows were built by an earlier run.
     """
 
     name: str
@@ -36,6 +37,22 @@ class BuildResult:
     dropped: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
+    is_cached: bool = field(default=False, compare=False)
+
+    def counters(self) -> dict[str, int]:
+        """Return the metrics of the step."""
+        return {
+            "skipped": int(self.is_cached),
+            "failed": int(bool(self.failures)),
+            "documents": self.documents,
+            **{f"dropped_{reason}": count for reason, count in self.dropped.items()},
+            **{f"rejected_{reason}": count for reason, count in self.rejected.items()},
+            **{
+                f"{split}_{name}": counts[name]
+                for split, counts in self.split_counts.items()
+                for name in ("documents", "rows", "tokens", "lost_tokens")
+            },
+        }
 
     @classmethod
     def from_dict(cls, report: dict[str, Any]) -> BuildResult:

@@ -8,6 +8,7 @@ about three times the memory of a shard.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.manifest import PretrainingConfig
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS
 from bioshards.corpus.storage.parallel import prefetch_map
@@ -22,7 +24,18 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.pretraining.row_plan import KeyArray, RowPlan
 from bioshards.vocab.pretraining.token_block import Int64Array
 
+TOKENS_PER_BYTE: Final = 0.22
+"""Tokens per byte of document shards; abstracts and articles have 0.19 to 0.21.  It sets the number of
+shards, which has no effect on their content."""
 _KEY_FIELD: Final = pa.field("key", pa.uint64(), nullable=False)
+
+
+def count_buckets(config: PretrainingConfig, size: int) -> dict[str, int]:
+    """Return the number of shards of each split, by the size of the inputs in bytes."""
+    bytes_per_token = 2 if config.vocabulary.size <= 1 << 16 else 4
+    train = size * TOKENS_PER_BYTE * bytes_per_token * config.dupe_factor / (config.max_shard_mb * 1e6)
+    validation = train / config.dupe_factor * config.validation_fraction
+    return {"train": max(1, math.ceil(train)), "validation": max(1, math.ceil(validation))}
 
 
 def spill_rows(

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus.lifecycle import near_duplicate_files, versions
-from bioshards.corpus.lifecycle.near_duplicate_files import SignatureSource, SignatureWriter
+from bioshards.corpus.lifecycle import near_duplicates
+from bioshards.corpus.lifecycle.decisions import digest_decisions
+from bioshards.corpus.lifecycle.near_duplicates import SignatureSource, SignatureWriter
 from bioshards.corpus.manifest import Shard
-from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io, input_dirs
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.pretraining import overlap_filter
-from bioshards.vocab.pretraining.shard_groups import ShardGroup
+from bioshards.vocab.pretraining.job import PretrainingJob
+from bioshards.vocab.pretraining.shard_groups import GroupShard, ShardGroup
 
 DUPLICATES_FILE: Final = "duplicates.tsv"
 _COLUMNS: Final = ("id", "pmid", "pmcid", "year", "title", "sentences", "sections")
@@ -40,30 +41,36 @@ class SignedShard:
         number: number of the shard over all groups, in order.
         shard: its manifest entry.
         signatures: their file; None if the shard is damaged, which building reports.
+        is_cached: True if an earlier run wrote the file.
     """
 
     number: int
     shard: Shard
     signatures: str | None
+    is_cached: bool = field(default=False, compare=False)
+
+    def counters(self) -> dict[str, int]:
+        """Return the metrics of the step."""
+        return {"skipped": int(self.is_cached)}
 
 
-def sign_shard(storage: Storage, output_dir: OutputDir, group: ShardGroup, index: int) -> SignedShard:
+def sign_shard(job: PretrainingJob, group_shard: GroupShard) -> SignedShard:
     """Write the signatures of the documents of a shard of a group, unless the file exists.
 
     Documents that an overlap list leaves out are not compared.
     """
-    number, shard = group.first_shard + index, group.shards[index]
-    digests = sorted(digest for _, digest in group.overlap_lists)
+    storage, folder, shard = job.storage, group_shard.folder, group_shard.shard
+    digests = sorted(digest for _, digest in group_shard.overlap_lists)
     name = hashlib.sha256(" ".join([shard.sha256, *digests]).encode()).hexdigest()
-    path = output_dir.signatures_path(name)
+    path = job.output.signatures_path(name)
     if storage.exists(path):
-        return SignedShard(number, shard, path)
-    if input_dirs.find_damage(storage, f"{group.folder}/{shard.file}", shard):
-        return SignedShard(number, shard, None)
-    overlap_ids = overlap_filter.read_overlap_ids(storage, group.folder, group.overlap_lists, [shard])
+        return SignedShard(group_shard.number, shard, path, is_cached=True)
+    if input_dirs.find_damage(storage, f"{folder}/{shard.file}", shard):
+        return SignedShard(group_shard.number, shard, None)
+    overlap_ids = overlap_filter.read_overlap_ids(storage, folder, group_shard.overlap_lists, [shard])
     position = 0
     with SignatureWriter(storage, path) as writer:
-        for batch in arrow_io.read_shards(storage, group.folder, [shard], _COLUMNS):
+        for batch in arrow_io.read_shards(storage, folder, [shard], _COLUMNS):
             is_overlap = pc.is_in(batch["id"], value_set=overlap_ids).to_pylist()
             for document, is_left_out in zip(batch.to_pylist(), is_overlap, strict=True):
                 if document["sections"] and not is_left_out:
@@ -78,7 +85,21 @@ def sign_shard(storage: Storage, output_dir: OutputDir, group: ShardGroup, index
                         abstract,
                     )
                 position += 1
-    return SignedShard(number, shard, path)
+    return SignedShard(group_shard.number, shard, path)
+
+
+def find_candidates(job: PretrainingJob, band: int, signed: Sequence[SignedShard]) -> str:
+    """Write the pairs of documents of all inputs that agree in a band; return the path of the file."""
+    num_documents = sum(signed_shard.shard.rows for signed_shard in signed)
+    sources = list_sources(signed)
+    return near_duplicates.write_candidates(job.storage, job.output, sources, band, num_documents)
+
+
+def decide_near_duplicates(
+    job: PretrainingJob, signed: Sequence[SignedShard], candidates: Sequence[str]
+) -> str:
+    """Write the decisions on near duplicates, a batch per shard in order; return the path."""
+    return near_duplicates.write_decisions(job.storage, job.output, list_sources(signed), candidates)
 
 
 def list_sources(signed_shards: Iterable[SignedShard]) -> list[SignatureSource]:
@@ -103,7 +124,7 @@ def name_outputs(group: ShardGroup, decisions: Mapping[str, pa.Table]) -> str:
     """Return the stem of the names of a group's files: its name, or a hash of it and of what is left out."""
     if not decisions:
         return group.name
-    digests = [f"{file} {versions.digest_decisions(rows)}" for file, rows in sorted(decisions.items())]
+    digests = [f"{file} {digest_decisions(rows)}" for file, rows in sorted(decisions.items())]
     return hashlib.sha256("\n".join([group.name, *digests]).encode()).hexdigest()[:16]
 
 
@@ -116,11 +137,9 @@ def remove_documents(batches: Iterable[pa.RecordBatch], decisions: pa.Table) -> 
         yield batch.filter(pc.invert(pc.is_in(positions, value_set=decisions["position"])))
 
 
-def publish_duplicates(
-    storage: Storage, output_dir: OutputDir, signed_shards: Iterable[SignedShard], decisions_path: str
-) -> Shard:
+def publish_duplicates(job: PretrainingJob, signed: Sequence[SignedShard], decisions_path: str) -> Shard:
     """Write the list of near duplicates, and remove the signatures of other shards."""
-    sources = list_sources(signed_shards)
-    path = f"{output_dir.path}/{DUPLICATES_FILE}"
-    near_duplicate_files.sweep_signatures(storage, output_dir, sources)
-    return near_duplicate_files.write_duplicate_list(storage, path, sources, decisions_path)
+    sources = list_sources(signed)
+    near_duplicates.sweep_signatures(job.storage, job.output, sources)
+    path = f"{job.output.path}/{DUPLICATES_FILE}"
+    return near_duplicates.write_duplicate_list(job.storage, path, sources, decisions_path)

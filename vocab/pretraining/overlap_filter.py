@@ -18,7 +18,7 @@ from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError, find_
 from bioshards.corpus.storage.storage_protocol import Storage
 
 OverlapLists = dict[str, dict[str, str]]
-"""By directory of abstracts: the directories of full text that list some of them, and ``rows_sha256``."""
+"""By directory of abstracts: the directories of full text that list some of them, and the lists' SHA-256."""
 
 
 def load_overlap_lists(storage: Storage, inputs: Sequence[DocumentsInput]) -> OverlapLists:
@@ -49,7 +49,7 @@ def load_overlap_lists(storage: Storage, inputs: Sequence[DocumentsInput]) -> Ov
                 raise InputError(
                     f"{path}: {problem}. Delete it and rerun pmc_to_shards with the same --find-overlap-with"
                 )
-            overlap_lists[folder_by_identity[entry.abstracts_sha256]][documents.folder] = entry.rows_sha256
+            overlap_lists[folder_by_identity[entry.abstracts_sha256]][documents.folder] = entry.sha256
     return overlap_lists
 
 

@@ -1,6 +1,6 @@
 """Last steps of a pretraining set: merge the buckets of a global shuffle, and publish.
 
-``SplitCounts`` in corpus/manifest.py documents the counts of a split.
+``SplitCounts`` in corpus/manifest/pretraining_types.py documents the counts of a split.
 """
 
 from __future__ import annotations
@@ -8,34 +8,29 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import msgspec
 
 from bioshards.corpus.errors import shorten_list
 from bioshards.corpus.lifecycle import dataset_card
+from bioshards.corpus.lifecycle.job import PublishResult
 from bioshards.corpus.manifest import (
-    PretrainingConfig,
     PretrainingCounts,
-    PretrainingInput,
     PretrainingManifest,
-    PretrainingRun,
     Shard,
     SplitCounts,
-    find_manifest,
-    is_complete,
     sweep,
-    utc_now,
     write_manifest,
 )
-from bioshards.corpus.output.output_layout import SPLITS, OutputDir
+from bioshards.corpus.output.output_layout import SPLITS
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.parallel import parallel_for_each
-from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.pretraining import global_shuffle, set_card, shard_writer
-from bioshards.vocab.pretraining.build import BuildConfig, make_schema
+from bioshards.vocab.pretraining.build import make_schema
 from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining.job import PretrainingJob
+from bioshards.vocab.pretraining.near_duplicate_filter import SignedShard, publish_duplicates
 from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES
 
 
@@ -46,79 +41,104 @@ class MergeResult:
     split: str
     bucket: int
     outputs: list[Shard]
+    is_cached: bool = field(default=False, compare=False)
+
+    def counters(self) -> dict[str, int]:
+        """Return the metrics of the step."""
+        rows = sum(shard.rows for shard in self.outputs)
+        return {"skipped": int(self.is_cached), f"{self.split}_rows": rows}
+
+
+def list_buckets(job: PretrainingJob, built: Sequence[BuildResult]) -> list[tuple[str, int]]:
+    """List the buckets of spilled rows by split; none if a group could not be built."""
+    if any(result.failures for result in built):
+        return []
+    return [
+        (split, bucket)
+        for split in SPLITS
+        if any(result.spill_files.get(split) for result in built)
+        for bucket in range(job.num_buckets[split])
+    ]
 
 
 def merge_bucket(
-    storage: Storage,
-    output_dir: OutputDir,
-    build_config: BuildConfig,
-    spill_files: Sequence[str],
-    split: str,
-    bucket: int,
+    job: PretrainingJob, split_and_bucket: tuple[str, int], built: Sequence[BuildResult]
 ) -> MergeResult:
-    """Write one bucket of spilled rows as a shard, or return the cached result.
-
-    Args:
-        spill_files: names of the spill files of this split.
-    """
-    name = f"data-{bucket:05d}-of-{build_config.num_buckets[split]:05d}"
-    report_path = output_dir.merged_bucket_path(bucket, f"{split}.json")
-    cache_key = arrow_io.combine_digests([name, *sorted(spill_files)])
+    """Write one bucket of spilled rows as a shard, or return the cached result."""
+    storage, output = job.storage, job.output
+    split, bucket = split_and_bucket
+    spill_files = sorted(file for result in built for file in result.spill_files.get(split, []))
+    name = f"data-{bucket:05d}-of-{job.num_buckets[split]:05d}"
+    report_path = output.merged_bucket_path(bucket, f"{split}.json")
+    cache_key = arrow_io.combine_digests([name, *spill_files])
     if storage.exists(report_path):
-        cached_report = storage.read_json(report_path)
-        cached_outputs = [msgspec.convert(listed, Shard) for listed in cached_report["outputs"]]
-        if cached_report["cache_key"] == cache_key and shard_writer.has_all_outputs(
-            storage, output_dir.path, cached_outputs
+        report = storage.read_json(report_path)
+        cached_outputs = msgspec.convert(report["outputs"], list[Shard])
+        if report["cache_key"] == cache_key and shard_writer.has_all_outputs(
+            storage, output.path, cached_outputs
         ):
-            return MergeResult(split, bucket, cached_outputs)
+            return MergeResult(split, bucket, cached_outputs, is_cached=True)
         storage.remove(report_path)  # before a new shard of the same name
-    shuffle_bucket = global_shuffle.read_bucket(
-        storage, [output_dir.shuffle_spill_path(file) for file in sorted(spill_files)], bucket
-    )
+    spill_paths = [output.shuffle_spill_path(file) for file in spill_files]
+    shuffle_bucket = global_shuffle.read_bucket(storage, spill_paths, bucket)
     outputs: list[Shard] = []  # no file for no rows: ``datasets`` opens no empty shard
     if rows := len(shuffle_bucket.rows):
-        schema = make_schema(build_config, split, rows, len(shuffle_bucket.rows["input_ids"].flatten()))
+        tokens = len(shuffle_bucket.rows["input_ids"].flatten())
+        schema = make_schema(job, job.load_encoder(), split, rows, tokens)
         batches = global_shuffle.iter_batches(shuffle_bucket, schema)
-        outputs = [
-            shard_writer.write_shard(storage, output_dir.path, f"{split}/{name}.arrow", schema, batches)
-        ]
+        outputs = [shard_writer.write_shard(storage, output.path, f"{split}/{name}.arrow", schema, batches)]
     storage.write_json(report_path, {"cache_key": cache_key, "outputs": msgspec.to_builtins(outputs)})
     return MergeResult(split, bucket, outputs)
 
 
-def publish_pretraining_set(
-    storage: Storage,
-    output_dir: OutputDir,
-    config: dict[str, Any],
-    inputs: Sequence[PretrainingInput],
-    build_results: Sequence[BuildResult],
-    merge_results: Sequence[MergeResult],
-    run: PretrainingRun,
-    max_rejected: float,
-    duplicates: Sequence[Shard] = (),
-) -> str | None:
+def publish(
+    job: PretrainingJob,
+    built: Sequence[BuildResult],
+    merged: Sequence[MergeResult],
+    signed: Sequence[SignedShard] = (),
+    duplicates: Sequence[str] = (),
+) -> PublishResult:
     """Write the index files of ``datasets``, and the manifest last.
 
     Args:
-        config: fields of :class:`PretrainingConfig`.
-        inputs: content of the directories that were read.
-        run: facts about this run; the finishing time is added.
-        max_rejected: highest fraction of rejected documents.
-        duplicates: list of near duplicates, if they are left out.
-
-    Returns:
-        The reason why nothing is published, or None.
+        duplicates: file of the decisions on near duplicates of ``signed``, if they are left out.
     """
-    set_config = msgspec.convert(config, PretrainingConfig)
-    totals = _sum_results(build_results, set_config.objective)
-    if problem := _find_problem(build_results, totals, max_rejected):
-        return problem
-    outputs = [output for result in build_results for output in result.outputs]
-    outputs += [output for merge_result in merge_results for output in merge_result.outputs]
+    totals = _sum_results(built, job.config.objective)
+    if problem := _find_problem(built, totals, job.max_rejected):
+        return PublishResult(problem)
+    outputs = [output for result in built for output in result.outputs]
+    outputs += [output for merge_result in merged for output in merge_result.outputs]
     outputs.sort(key=lambda output: output.file)
     if inconsistency := _find_inconsistency(totals, outputs):
-        return inconsistency
-    _remove_stale_files(storage, output_dir, outputs, build_results, merge_results)
+        return PublishResult(inconsistency)
+    duplicate_lists = [publish_duplicates(job, signed, path) for path in duplicates]
+    _remove_stale_files(job, outputs, built, merged)
+    manifest = PretrainingManifest(
+        config=job.config,
+        inputs=job.inputs,
+        outputs=tuple(outputs),
+        duplicates=tuple(duplicate_lists),
+        counts=totals,
+        run=msgspec.structs.replace(job.run, inputs_key=job.inputs_key),
+    )
+    splits = _publish_splits(job, outputs)
+    contents = {
+        "dataset_dict.json": json.dumps({"splits": splits}, indent=1) + "\n",
+        dataset_card.FILE: set_card.format_set_card(manifest),
+    }
+
+    def write(name: str) -> None:
+        with job.storage.write(f"{job.output.path}/{name}") as out:
+            out.write(contents[name].encode())
+
+    parallel_for_each(job.storage, write, contents)
+    write_manifest(job.storage, job.output.manifest_path, manifest)
+    remove_spill_files(job)
+    return PublishResult(None)
+
+
+def _publish_splits(job: PretrainingJob, outputs: Sequence[Shard]) -> list[str]:
+    """Write the index files of the splits that have rows; return the names of these splits."""
     splits = []
     for split in SPLITS:
         folder = f"{split}/"
@@ -128,51 +148,18 @@ def publish_pretraining_set(
             if output.file.startswith(folder)
         ]
         if split_shards:
-            arrow_io.write_dataset_info(storage, f"{output_dir.path}/{split}", split_shards)
+            arrow_io.write_dataset_info(job.storage, f"{job.output.path}/{split}", split_shards)
             splits.append(split)
         else:  # other inputs may have had rows
             for name in ("state.json", "dataset_info.json"):
-                storage.remove(f"{output_dir.path}/{split}/{name}")
-    manifest = PretrainingManifest(
-        config=set_config,
-        inputs=tuple(inputs),
-        outputs=tuple(outputs),
-        duplicates=tuple(duplicates),
-        counts=totals,
-        run=msgspec.structs.replace(run, finished_at=utc_now()),
-    )
-    contents = {
-        "dataset_dict.json": json.dumps({"splits": splits}, indent=1) + "\n",
-        dataset_card.FILE: set_card.format_set_card(manifest),
-    }
-
-    def write(name: str) -> None:
-        with storage.write(f"{output_dir.path}/{name}") as out:
-            out.write(contents[name].encode())
-
-    parallel_for_each(storage, write, contents)
-    write_manifest(storage, output_dir.manifest_path, manifest)
-    remove_spill_files(storage, output_dir)
-    return None
+                job.storage.remove(f"{job.output.path}/{split}/{name}")
+    return splits
 
 
-def remove_spill_files(storage: Storage, output_dir: OutputDir) -> None:
+def remove_spill_files(job: PretrainingJob) -> None:
     """Remove the spill files of a global shuffle."""
-    parallel_for_each(
-        storage,
-        storage.remove,
-        map(output_dir.shuffle_spill_path, storage.list_names(f"{output_dir.work_folder}/shuffle_spill")),
-    )
-
-
-def is_up_to_date(storage: Storage, output_dir: OutputDir, inputs: Sequence[PretrainingInput]) -> bool:
-    """Return True if the manifest is of these inputs and all files that it lists are in place."""
-    manifest = find_manifest(storage, output_dir.path, PretrainingManifest)
-    if manifest is None or list(manifest.inputs) != list(inputs):
-        return False
-    splits = {output.file.partition("/")[0] for output in manifest.outputs} & set(SPLITS)
-    index_files = {"dataset_dict.json", *(f"{split}/state.json" for split in splits)}
-    return is_complete(storage, output_dir.path, manifest, present=index_files)
+    names = job.storage.list_names(f"{job.output.work_folder}/shuffle_spill")
+    parallel_for_each(job.storage, job.storage.remove, map(job.output.shuffle_spill_path, names))
 
 
 def _sum_results(build_results: Sequence[BuildResult], objective: str) -> PretrainingCounts:
@@ -268,28 +255,27 @@ def _find_inconsistency(totals: PretrainingCounts, outputs: Sequence[Shard]) -> 
 
 
 def _remove_stale_files(
-    storage: Storage,
-    output_dir: OutputDir,
+    job: PretrainingJob,
     outputs: Sequence[Shard],
     build_results: Sequence[BuildResult],
     merge_results: Sequence[MergeResult],
 ) -> None:
     """Remove files of other inputs."""
-    folders = [f"{output_dir.path}/{folder}" for folder in SPLITS]
-    keep = {f"{output_dir.path}/{listed.file}" for listed in outputs}
-    sweep(storage, folders, keep, lambda name: name.startswith("data-"))
-    current_paths = {output_dir.build_report_path(result.name, "json") for result in build_results}
+    folders = [f"{job.output.path}/{folder}" for folder in SPLITS]
+    keep = {f"{job.output.path}/{listed.file}" for listed in outputs}
+    sweep(job.storage, folders, keep, lambda name: name.startswith("data-"))
+    current_paths = {job.output.build_report_path(result.name, "json") for result in build_results}
     current_paths |= {
-        output_dir.merged_bucket_path(merge_result.bucket, f"{merge_result.split}.json")
+        job.output.merged_bucket_path(merge_result.bucket, f"{merge_result.split}.json")
         for merge_result in merge_results
     }
-    current_paths |= {output_dir.rejects_path(result.name) for result in build_results if result.rejected}
+    current_paths |= {job.output.rejects_path(result.name) for result in build_results if result.rejected}
     sweep(
-        storage,
+        job.storage,
         [
-            f"{output_dir.work_folder}/build_reports",
-            f"{output_dir.work_folder}/merged_buckets",
-            f"{output_dir.path}/rejected",
+            f"{job.output.work_folder}/build_reports",
+            f"{job.output.work_folder}/merged_buckets",
+            f"{job.output.path}/rejected",
         ],
         current_paths,
     )

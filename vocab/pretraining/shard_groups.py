@@ -10,13 +10,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from bioshards.corpus.manifest import Shard
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 
 MIN_GROUP_BYTES: Final = 16_000_000
 """Minimum bytes of a group, about 10,000 abstracts."""
+
+
+class GroupShard(NamedTuple):
+    """A shard of a group; ``number`` is its number over all groups, in order."""
+
+    folder: str
+    shard: Shard
+    number: int
+    overlap_lists: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,11 @@ class ShardGroup:
     shards: tuple[Shard, ...]
     overlap_lists: tuple[tuple[str, str], ...]
     first_shard: int
+
+    def list_shards(self) -> list[GroupShard]:
+        """Return the shards, each with what is needed to read it alone."""
+        numbered = enumerate(self.shards, self.first_shard)
+        return [GroupShard(self.folder, shard, number, self.overlap_lists) for number, shard in numbered]
 
 
 def group_shards(

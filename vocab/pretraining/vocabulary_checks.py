@@ -1,4 +1,4 @@
-"""Check the vocabulary against a sample of each input: [UNK] fraction and casing.
+"""Load the vocabulary, and check it against a sample of each input: [UNK] fraction and casing.
 
 A vocabulary of other text or another language yields many [UNK].  A cased one has thousands of pieces that
 lower-cased documents never use.
@@ -6,13 +6,15 @@ lower-cased documents never use.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
 from bioshards.corpus.errors import TransientStorageError
+from bioshards.corpus.manifest import ManifestError, VocabularyManifest, read_manifest
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -23,6 +25,48 @@ _SAMPLE_DOCUMENTS: Final = 500
 MAX_UNKNOWN_SHARE: Final = 0.05
 """Highest fraction of [UNK]; the papers' vocabularies yield 0.0001 to 0.007 on biomedical text."""
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz"
+
+
+class Vocabulary(NamedTuple):
+    """A vocabulary: its encoder, the bytes of its tokenizer.json and their SHA-256."""
+
+    encoder: Encoder
+    tokenizer_json: bytes
+    sha256: str
+
+
+def load_vocabulary(storage: Storage, folder: str) -> Vocabulary:
+    """Load the vocabulary of a folder.
+
+    Raises:
+        InputError: there is none, or it is not as its manifest lists it.
+    """
+    try:
+        encoder = Encoder(folder, special_as_text=True, storage=storage)
+    except TransientStorageError:
+        raise
+    except (OSError, ValueError) as error:
+        raise InputError(f"--vocab: {error}".rstrip(".")) from error
+    with storage.open(f"{folder}/tokenizer.json") as file:
+        tokenizer_json = file.read()
+    digest = hashlib.sha256(tokenizer_json).hexdigest()
+    if storage.exists(f"{folder}/manifest.json"):
+        try:
+            manifest = read_manifest(storage, folder)
+        except ManifestError as error:
+            raise InputError(f"--vocab: {str(error).rstrip('.')}. Build the vocabulary again") from error
+        if not isinstance(manifest, VocabularyManifest):
+            raise InputError(
+                f"--vocab {folder}: it is no vocabulary, it was made by {manifest.pipeline}. Give the "
+                "--output of a python -m bioshards.vocab build"
+            )
+        listed_digests = {output.file: output.sha256 for output in manifest.outputs}
+        if listed_digests.get("tokenizer.json", digest) != digest:
+            raise InputError(
+                f"--vocab {folder}: tokenizer.json is not the one that its manifest.json lists; one of "
+                "the two has been changed. Build the vocabulary again"
+            )
+    return Vocabulary(encoder, tokenizer_json, digest)
 
 
 def check_vocabulary(

@@ -98,6 +98,21 @@ class RangeReport:
     failures: tuple[ArticleFailure, ...]
     dropped: dict[str, int]
 
+    def counters(self) -> dict[str, int]:
+        """Return the metrics of the step."""
+        return {
+            "articles_selected": self.selected,
+            "articles_cached": self.mirrored,
+            "articles_fetched": self.fetched,
+            "articles_removed": self.removed,
+            "articles_bytes": self.fetched_bytes,
+            "articles_failed": len(self.failures),
+            **{
+                f"dropped_{re.sub('[^A-Za-z0-9]+', '-', reason)}": count  # of ``licence:CC BY-NC``
+                for reason, count in self.dropped.items()
+            },
+        }
+
 
 def list_mirrored_ranges(storage: Storage, mirror: str) -> list[int]:
     """List the ranges with a list of articles in the mirror."""

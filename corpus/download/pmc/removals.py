@@ -47,6 +47,10 @@ class RangeRemovals:
     removed: int
     examples: tuple[str, ...]
 
+    def counters(self) -> dict[str, int]:
+        """Return the metrics of the step."""
+        return {"articles": self.removed}
+
 
 def find_removals(update: RangeUpdate) -> RangeRemovals:
     """Update the metadata of a range and find what :func:`~.article_ranges.fetch_range` would remove of it.

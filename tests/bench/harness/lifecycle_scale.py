@@ -12,19 +12,21 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus.lifecycle import finalize, versions
-from bioshards.corpus.lifecycle.dedup import TEXT_DIGEST_SCHEMA
-from bioshards.corpus.lifecycle.stage import STAGED_KEY_SCHEMA, StageResult
+from bioshards.corpus.lifecycle import decisions
+from bioshards.corpus.lifecycle.decisions import TEXT_DIGEST_SCHEMA
+from bioshards.corpus.lifecycle.job import StageResult
+from bioshards.corpus.lifecycle.stage import STAGED_KEY_SCHEMA
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
+from tests.support.corpus.shard_jobs import make_shards_job
 
 DELETED_SHARE = 0.01
 PMIDS_PER_KEY = 5 / 6
@@ -90,64 +92,30 @@ def _write_table(storage: LocalStorage, path: str, table: pa.Table) -> None:
         stream.write_table(table)
 
 
-def _bucket_count(staged: list[StageResult]) -> int:
-    return versions.count_buckets(sum(source.num_keys for source in staged))
+def decide_versions(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
+    """Decide which versions live."""
+    decisions.decide(make_shards_job(output_dir.path), staged)
+    return {"buckets": decisions.count_buckets(sum(source.num_keys for source in staged))}
 
 
-def decide(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
-    """Decide every bucket, one after the other as one worker would; the seconds of each."""
-    count = _bucket_count(staged)
-    return _time_buckets(
-        count,
-        lambda bucket: finalize.write_version_decisions(
-            LocalStorage(), output_dir, staged, bucket, count, False
-        ),
-    )
-
-
-def duplicates(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
-    """Decide every bucket's duplicates in the same way, and count them."""
-    storage, count, decided = LocalStorage(), _bucket_count(staged), _decision_paths(output_dir, staged)
-    timings = _time_buckets(
-        count,
-        lambda bucket: finalize.write_duplicate_decisions(
-            storage, output_dir, staged, decided, bucket, count
-        ),
-    )
-    duplicate_count = 0
-    for bucket in range(count):
-        duplicate_count += sum(
-            table.num_rows
-            for table in finalize._read_all_decisions(storage, [output_dir.duplicate_decisions_path(bucket)])
-        )
-    return {**timings, "found": duplicate_count}
-
-
-def _time_buckets(count: int, decide_one: Callable[[int], str]) -> dict[str, object]:
-    seconds = []
-    for bucket in range(count):
-        started = time.perf_counter()
-        decide_one(bucket)
-        seconds.append(round(time.perf_counter() - started, 3))
-    return {"buckets": count, "seconds": seconds}
-
-
-def _decision_paths(output_dir: OutputDir, staged: list[StageResult]) -> list[str]:
-    return [output_dir.decisions_path(bucket) for bucket in range(_bucket_count(staged))]
+def decide_duplicates(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
+    """Decide the same, and which of those that live are duplicates."""
+    decisions.decide(make_shards_job(output_dir.path, dedup="exact"), staged)
+    return {}
 
 
 def read_back_decisions(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
-    """Read each source's decisions out of all buckets and digest them, as finalizing it begins."""
-    decided = _decision_paths(output_dir, staged)
-    dead = 0
+    """Read the decisions on each source and digest them, as finalizing it begins."""
+    reasons: Counter[str] = Counter()
     digest_seconds = 0.0
     for index in range(len(staged)):
-        decisions = finalize._read_decisions(LocalStorage(), decided, index).sort_by("position")
-        dead += decisions.num_rows
+        table = decisions.read_decisions(LocalStorage(), [output_dir.decisions_path], index)
+        reasons.update(table["reason"].cast(pa.string()).to_pylist())
         started = time.perf_counter()
-        versions.digest_decisions(decisions)
+        decisions.digest_decisions(table)
         digest_seconds += time.perf_counter() - started
-    return {"dead": dead, "digests": round(digest_seconds, 3)}
+    duplicates = reasons.pop("duplicate", 0)
+    return {"dead": reasons.total(), "duplicates": duplicates, "digests": round(digest_seconds, 3)}
 
 
 def count_expected(output_dir: OutputDir, staged: list[StageResult]) -> dict[str, object]:
@@ -183,8 +151,8 @@ def count_expected(output_dir: OutputDir, staged: list[StageResult]) -> dict[str
 
 
 STEPS = {
-    "decide": decide,
-    "duplicates": duplicates,
+    "decide": decide_versions,
+    "duplicates": decide_duplicates,
     "read_back": read_back_decisions,
     "check": count_expected,
 }

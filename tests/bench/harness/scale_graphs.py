@@ -12,10 +12,10 @@ import random
 import string
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+from unittest import mock
 
 import apache_beam as beam
-import msgspec
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bioshards.corpus.download.http_client import Server
@@ -24,31 +24,25 @@ from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.bucket_inventory import Inventory
 from bioshards.corpus.download.rate_limit import RateLimiter
-from bioshards.corpus.jats.filters import PmcConfig
-from bioshards.corpus.manifest import DocumentsRun, PretrainingInput, PretrainingRun, Shard, WordsRun
-from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.manifest import Shard
 from bioshards.corpus.pubmed.discovery import source_from_file
-from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import FileInfo
-from bioshards.corpus.text_config import TextConfig
-from bioshards.pipelines import pmc_to_shards, pubmed_to_shards, shards_to_pretraining, shards_to_words
+from bioshards.pipelines import cli, documents, dry_run, shards
 from bioshards.pipelines.execution import executor
+from bioshards.pipelines.inputs import article_files, pubmed_files
 from bioshards.pipelines.inputs.downloads import REMOTE_SLOTS, DownloadPlan, SourceListing
 from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan, RunInputs
-from bioshards.pipelines.job_types import PretrainingJob, ShardsJob, WordsJob
-from bioshards.vocab.counting.word_counts import CountConfig
-from bioshards.vocab.encode import Encoder
-from bioshards.vocab.pretraining import shard_groups
-from bioshards.vocab.pretraining.build import BuildConfig
-from bioshards.vocab.pretraining.objectives import example_recipes
+from bioshards.vocab.pretraining import overlap_filter, vocabulary_checks
 from tests.support.vocab.tiny_tokenizers import make_wordpiece
 
 MAX_GRAPH_BYTES: Final = 10_000_000
 """Bytes of a graph that Dataflow takes."""
 BUCKET: Final = "gs://some-laboratory/bioshards"
+FOLDER: Final = "/nonexistent/some-laboratory/bioshards"
+"""Of outputs, which nobody writes."""
 FILES = LocalStorage()
 
 BuildGraph = Callable[[beam.Pipeline], None]
@@ -73,9 +67,11 @@ def make_version(number: int, size: int) -> str:
 
 def citations_graph(files: int, remote_files: int = 0) -> BuildGraph:
     """Build the graph of ``pubmed_to_shards`` for numbers of present files and of files to download."""
-    return lambda root: pubmed_to_shards.build(
-        root, _make_shards_job(make_sources(files), PubMedConfig(), make_remote_files(remote_files))
-    )
+    remote = make_remote_files(remote_files)
+    listing = SourceListing(remote, {}, remote, _make_download_plan(), [], "2026-11-01")
+    inputs = RunInputs(make_sources(files), {"pubmed": listing})
+    with mock.patch.object(pubmed_files, "find_inputs", return_value=inputs):
+        return _capture("pubmed_to_shards", "--dedup", "exact")
 
 
 def articles_graph(ranges: int, sources: list[SourceFile] | None = None) -> BuildGraph:
@@ -84,40 +80,41 @@ def articles_graph(ranges: int, sources: list[SourceFile] | None = None) -> Buil
     article_plan = PmcArticlePlan(
         _make_download_plan(), list(range(ranges)), ArticleFilter(frozenset({"CC0", "CC-BY"})), inventory
     )
-    job = _make_shards_job(sources or [], PmcConfig(), [], article_plan)
-    return lambda root: pmc_to_shards.build(root, job)
+    inputs = RunInputs(sources or [], article_plan=article_plan)
+    with (
+        mock.patch.object(article_files, "find_inputs", return_value=inputs),
+        mock.patch.object(shards, "_read_abstracts_digest", return_value=hash_hex("abstracts")),
+    ):
+        return _capture("pmc_to_shards", "--dedup", "exact", "--find-overlap-with", f"{FOLDER}/abstracts")
 
 
-def words_graph(shards: int) -> BuildGraph:
+def words_graph(num_shards: int) -> BuildGraph:
     """Build the graph of ``shards_to_words`` for a number of shards."""
-    run = WordsRun(command=("bench",), inputs=())
-    job = WordsJob(FILES, OutputDir(f"{BUCKET}/words"), make_document_dirs(shards), CountConfig(), 1, {}, run)
-    return lambda root: shards_to_words.build(root, job)
+    with mock.patch.object(documents, "load_inputs", return_value=make_document_dirs(num_shards)):
+        return _capture("shards_to_words", "--input", f"{FOLDER}/abstracts")
 
 
-def pretraining_graph(shards: int, vocabulary: Path) -> BuildGraph:
+def pretraining_graph(num_shards: int, vocabulary: Path) -> BuildGraph:
     """Build the graph of ``shards_to_pretraining`` of a number of shard groups, globally shuffled."""
-    document_dirs = make_document_dirs(shards)
-    config = BuildConfig(
-        recipe=example_recipes.DEFAULTS["electra"],
-        encoder=Encoder(str(vocabulary), special_as_text=True),
-        vocabulary_sha256=hash_hex(vocabulary),
-        seed=0,
-        validation_fraction=0.01,
-        num_buckets={"train": 1200, "validation": 12},
-        max_shard_bytes=128_000_000,
-    )
-    job = PretrainingJob(
-        storage=FILES,
-        output_dir=OutputDir(f"{BUCKET}/examples"),
-        inputs=[msgspec.convert({**one.to_dict(), "overlap": []}, PretrainingInput) for one in document_dirs],
-        shard_groups=list(shard_groups.group_shards(document_dirs, 0, {})),
-        build_config=config,
-        max_rejected=0.001,
-        config={},
-        run_info=PretrainingRun(command=("bench",), inputs=(), vocabulary="vocabulary"),
-    )
-    return lambda root: shards_to_pretraining.build(root, job)
+    with (
+        mock.patch.object(documents, "load_inputs", return_value=make_document_dirs(num_shards)),
+        mock.patch.object(vocabulary_checks, "check_vocabulary"),
+        mock.patch.object(overlap_filter, "load_overlap_lists", return_value={}),
+    ):
+        options = ("--vocab", str(vocabulary), "--shuffle", "global")
+        return _capture("shards_to_pretraining", "--input", f"{FOLDER}/abstracts", *options)
+
+
+def _capture(pipeline: str, *options: str) -> BuildGraph:
+    """Return what builds the graph of a run, as its dry run gets it."""
+    with (
+        mock.patch.object(dry_run, "print_plan", return_value=0) as print_plan,
+        mock.patch.object(dry_run, "describe_sources", return_value=[]),
+    ):
+        if cli.main(["run", pipeline, "--output", f"{FOLDER}/shards", "--dry-run", *options]):
+            raise SystemExit(f"beam run {pipeline} has failed")
+    build: BuildGraph = print_plan.call_args.args[2]
+    return build
 
 
 def write_vocabulary(folder: Path, size: int = 30_522) -> Path:
@@ -161,40 +158,13 @@ def make_remote_files(files: int) -> list[RemoteFile]:
     ]
 
 
-def make_document_dirs(shards: int) -> list[DocumentsInput]:
+def make_document_dirs(num_shards: int) -> list[DocumentsInput]:
     """A finished directory of abstracts."""
     shard_files = []
-    for number in range(shards):
+    for number in range(num_shards):
         name = f"data-pubmed26n{number:04d}-{hash_hex(number)[:8]}-00000.arrow"
         shard_files.append(Shard(name, 20_000 + number % 9_999, 40_000_000 + number * 7919, hash_hex(number)))
     return [DocumentsInput(f"{BUCKET}/abstracts", "pubmed_to_shards", tuple(shard_files))]
-
-
-def _make_shards_job(
-    sources: list[SourceFile],
-    rules: TextConfig,
-    remote_files: list[RemoteFile],
-    article_plan: PmcArticlePlan | None = None,
-) -> ShardsJob:
-    config: dict[str, Any] = {"pipeline": "pubmed_to_shards", "document_config": rules.to_dict()}
-    listing = SourceListing(remote_files, {}, remote_files, _make_download_plan(), [], "2026-11-01")
-    return ShardsJob(
-        storage=FILES,
-        output_dir=OutputDir(f"{BUCKET}/shards"),
-        sources=sources,
-        run_inputs=RunInputs(sources, {"pubmed": listing}, article_plan=article_plan),
-        document_config=rules,
-        keep_dropped=False,
-        dedup="exact",
-        overlap_with=f"{BUCKET}/abstracts",
-        exclusion_list=None,
-        inclusion_list=None,
-        max_shard_bytes=500_000_000,
-        max_rejected=0.001,
-        max_bad_files=0.001,
-        config=config,
-        run_info=DocumentsRun(command=("bench",)),
-    )
 
 
 def _make_download_plan() -> DownloadPlan:

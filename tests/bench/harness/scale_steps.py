@@ -31,13 +31,11 @@ import pyarrow.csv
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory
-from bioshards.corpus.lifecycle import publish
 from bioshards.corpus.lifecycle.finalize import FinalizeResult
-from bioshards.corpus.lifecycle.publish import is_up_to_date
-from bioshards.corpus.lifecycle.stage import StageResult
-from bioshards.corpus.manifest import DocumentsRun, Shard
-from bioshards.corpus.output.output_layout import FORMAT, OutputDir
-from bioshards.corpus.pubmed.filters import PubMedConfig
+from bioshards.corpus.lifecycle.job import StageResult, is_up_to_date
+from bioshards.corpus.lifecycle.publish import publish
+from bioshards.corpus.manifest import DocumentsManifest, Shard
+from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io, input_dirs
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
@@ -48,6 +46,7 @@ from bioshards.vocab.pretraining import shard_groups
 from tests.bench.harness import scale_graphs
 from tests.support.corpus import synthetic_documents
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.corpus.shard_jobs import make_shards_job
 from tests.support.servers.fake_pmc_bucket import (
     BASE_URL,
     BUCKET,
@@ -60,13 +59,6 @@ from tests.support.storage_calls import count_storage_calls
 FILES: Final = LocalStorage()
 CSV_ROWS: Final = 500_000
 HIGHEST_PMCID: Final = 13_000_000
-CONFIG: Final = {
-    "pipeline": "pubmed_to_shards",
-    "format": FORMAT,
-    "rules": PubMedConfig().to_dict(),
-    "keep_dropped": False,
-    "dedup": "none",
-}
 
 
 class StepClock:
@@ -134,17 +126,7 @@ def measure_manifest(work: Path, count: int) -> dict[str, Any]:
         list(map(_make_finalize_result, range(count))),
     )
     with clock("publish"):
-        publish.publish_output(
-            FILES,
-            output,
-            PubMedConfig(),
-            dict(CONFIG),
-            staged,
-            finalized,
-            0.001,
-            0.001,
-            DocumentsRun(command=("bench",)),
-        )
+        publish(make_shards_job(output.path), staged, finalized)
     with clock("read"):
         arrow_io.read_documents_manifest(FILES, output.path)
     with clock("find"):
@@ -152,7 +134,7 @@ def measure_manifest(work: Path, count: int) -> dict[str, Any]:
     with clock("portions"):
         groups = list(shard_groups.group_shards([found], 0, {}))
     with clock("finished?"):
-        is_up_to_date(FILES, output, [])
+        is_up_to_date(FILES, output, DocumentsManifest, "")
     return {
         "manifest": Path(output.manifest_path).stat().st_size,
         "staged": len(pickle.dumps(staged)) // count,

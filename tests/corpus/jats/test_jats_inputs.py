@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from bioshards.corpus.errors import InputNotFoundError
 from bioshards.corpus.jats import inputs as article_sources
 from bioshards.corpus.jats.inputs import discover
-from bioshards.corpus.lifecycle.input_digests import compute_input_md5
-from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.lifecycle.inputs import compute_input_md5
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
 from bioshards.corpus.storage.storage_protocol import FileInfo, OnRepeatedFolder
+from tests.support.corpus.shard_jobs import make_shards_job
 from tests.support.hypothesis_profiles import examples
 
 FILES = LocalStorage()
@@ -206,18 +206,18 @@ def test_parts_are_sorted_by_number_and_version() -> None:
 
 def test_groups_and_digests_do_not_depend_on_the_folder(tmp_path: Path) -> None:
     names = ["x/PMC1.xml", "x/PMC2/fulltext.xml", "x/a.xml", "x/b.nxml", "x/d/e.xml"]
-    output_dir = OutputDir(str(tmp_path / "work"))
+    job = make_shards_job(tmp_path / "work")
     digests = []
     for folder in ("one", "two/deeper"):
         write_files(tmp_path / folder, *names)
         sources = discover(FILES, [str(tmp_path / folder)])
-        digests.append([(source.name, compute_input_md5(FILES, output_dir, source)) for source in sources])
+        digests.append([(source.name, compute_input_md5(job, source)) for source in sources])
     assert digests[0] == digests[1]
     for path in (tmp_path / "two").rglob("*.xml"):
         os.utime(path, ns=(1, 1))
     touched = discover(FILES, [str(tmp_path / "two")])
     assert [source.stamp for source in touched] != [source.stamp for source in sources]
-    assert [(source.name, compute_input_md5(FILES, output_dir, source)) for source in touched] == digests[0]
+    assert [(source.name, compute_input_md5(job, source)) for source in touched] == digests[0]
 
 
 def test_digest_of_a_group_covers_names_and_bytes(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_digest_of_a_group_covers_names_and_bytes(tmp_path: Path) -> None:
 
     def compute_md5() -> str:
         [source] = discover(FILES, [str(tmp_path / "in")])
-        return compute_input_md5(FILES, OutputDir(str(tmp_path / "work")), source)
+        return compute_input_md5(make_shards_job(tmp_path / "work"), source)
 
     digests = [compute_md5()]
     (tmp_path / "in" / "PMC2.xml").write_bytes(b"other bytes")
@@ -369,7 +369,7 @@ def test_unusual_file_names(tmp_path: Path, name: str) -> None:
     [source] = discover(FILES, [str(tmp_path)])
     assert [part.path for part in source.parts] == [path]
     assert is_unchanged(FILES, source)
-    compute_input_md5(FILES, OutputDir(str(tmp_path / "work")), source)
+    compute_input_md5(make_shards_job(tmp_path / "work"), source)
 
 
 def test_file_names_that_are_not_utf_8(tmp_path: Path) -> None:
@@ -381,7 +381,7 @@ def test_file_names_that_are_not_utf_8(tmp_path: Path) -> None:
     sources = discover(FILES, [str(tmp_path)])
     for source in sources:
         assert is_unchanged(FILES, source)
-        compute_input_md5(FILES, OutputDir(str(tmp_path / "work")), source)
+        compute_input_md5(make_shards_job(tmp_path / "work"), source)
         for text in (source.name, source.path, *(part.name for part in source.parts)):
             text.encode()
     assert [[part.name for part in source.parts] for source in sources] == [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import unicodedata
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,9 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.lifecycle import finalize
-from bioshards.corpus.lifecycle.dedup import TEXT_DIGEST_SCHEMA, digest_text, find_duplicates
-from bioshards.corpus.lifecycle.versions import DECISION_SCHEMA
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.lifecycle.decisions import (
+    DECISION_SCHEMA,
+    TEXT_DIGEST_SCHEMA,
+    count_buckets,
+    digest_text,
+    find_duplicates,
+    split_by_source,
+)
 from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
@@ -133,20 +138,17 @@ def make_table(rows: Sequence[Row]) -> pa.Table:
 
 
 def find_decisions(sources: list[list[Row]], buckets: int) -> list[list[Decision]]:
-    """Return the decisions of all buckets, merged by source."""
-    result: list[list[Decision]] = [[] for _ in sources]
-    readers = [partial(make_table, rows) for rows in sources]
-    for bucket in range(buckets):
-        batches = list(find_duplicates(LocalStorage(), readers, bucket, buckets))
-        assert len(batches) == len(sources)
-        for index, batch in enumerate(batches):
-            assert batch.schema == DECISION_SCHEMA
-            batch.validate(full=True)
-            positions = batch["position"].to_pylist()
-            assert positions == sorted(positions)
-            assert batch["similarity"].null_count == len(batch)
-            result[index] += zip(*(column.to_pylist() for column in batch.columns[:3]), strict=True)
-    return [sorted(decisions) for decisions in result]
+    """Return the decisions on each source."""
+    result: list[list[Decision]] = []
+    for batch in split_by_source(find_duplicates(map(make_table, sources), buckets), len(sources)):
+        assert batch.schema == DECISION_SCHEMA
+        batch.validate(full=True)
+        positions = batch["position"].to_pylist()
+        assert positions == sorted(positions)
+        assert batch["similarity"].null_count == len(batch)
+        result.append(list(zip(*(column.to_pylist() for column in batch.columns[:3]), strict=True)))
+    assert len(result) == len(sources)
+    return result
 
 
 def compute_expected(sources: list[list[Row]]) -> list[list[Decision]]:
@@ -188,7 +190,7 @@ def test_document_with_the_lowest_key_is_kept(sources: list[list[Row]], buckets:
 
 
 def test_no_documents_give_no_decisions() -> None:
-    assert list(find_duplicates(LocalStorage(), [], 0, 1)) == []
+    assert find_duplicates([], 1).num_rows == 0
     assert find_decisions([[], []], 3) == [[], []]
 
 
@@ -440,10 +442,12 @@ def test_output_is_independent_of_workers_buckets_and_order(
         )
     )
     assert completed.returncode == 0, completed.stderr
-    monkeypatch.setattr("bioshards.corpus.lifecycle.versions.KEYS_PER_BUCKET", 60)
+    reports = (tmp_path / "one" / ".bioshards" / "staged").glob("*.json")
+    num_keys = sum(json.loads(path.read_text())["result"]["num_keys"] for path in reports)
+    monkeypatch.setattr("bioshards.corpus.lifecycle.decisions.KEYS_PER_BUCKET", 60)
+    assert count_buckets(num_keys) == 8
     shuffled = [word for path in sorted(inputs.iterdir(), reverse=True) for word in ("--input", path)]
     assert run(*shuffled, *options, "--output", tmp_path / "buckets") == 0
-    assert len(list((tmp_path / "buckets" / ".bioshards" / "decisions").iterdir())) == 16
     assert (
         published_digests(tmp_path / "one")
         == published_digests(tmp_path / "two")

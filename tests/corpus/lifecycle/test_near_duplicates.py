@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.lifecycle import finalize, near_duplicates
+from bioshards.corpus.lifecycle.decisions import DECISION_SCHEMA
 from bioshards.corpus.lifecycle.near_duplicates import (
     BAND_COLUMNS,
     BAND_ROWS,
@@ -33,7 +34,6 @@ from bioshards.corpus.lifecycle.near_duplicates import (
     make_signature_batch,
     normalise_words,
 )
-from bioshards.corpus.lifecycle.versions import DECISION_SCHEMA
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import kill_when, run_beam, start_beam
@@ -349,5 +349,5 @@ def test_near_duplicates_are_dropped_whatever_the_run(
     assert not (whole / "manifest.json").exists()
     completed = run_beam(*workers_command, "--output", whole, overrides=overrides)
     assert completed.returncode == 0, completed.stderr
-    assert len(list(whole.glob(".bioshards/decisions/candidates-*"))) == 2 * NUM_BANDS
+    assert len(list(whole.glob(".bioshards/decisions/candidates-*"))) == NUM_BANDS
     assert published_digests(updated) == published_digests(whole)

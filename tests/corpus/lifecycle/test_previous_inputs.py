@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 
 from bioshards.corpus.jats.inputs import discover
-from bioshards.corpus.lifecycle.part_lists import save_part_lists
-from bioshards.corpus.lifecycle.previous_inputs import describe_missing_inputs
+from bioshards.corpus.lifecycle.inputs import describe_missing_inputs, save_part_lists
+from bioshards.corpus.lifecycle.job import ShardsJob
 from bioshards.corpus.manifest import InputFile, write_manifest
-from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
 from tests.support.corpus.manifests import of_documents
+from tests.support.corpus.shard_jobs import make_shards_job
 
 FILES = LocalStorage()
 
@@ -28,39 +28,39 @@ def write_articles(folder: Path, *names: str) -> list[SourceFile]:
     return discover(FILES, [str(folder)])
 
 
-def stage(output_dir: OutputDir, sources: list[SourceFile]) -> None:
+def stage(job: ShardsJob, sources: list[SourceFile]) -> None:
     """Leave what a run has staged."""
-    save_part_lists(FILES, output_dir, sources)
+    save_part_lists(job, sources)
     for source in sources:
-        FILES.write_json(output_dir.staged_path(f"{source.stem}-0123abcd", "json"), {})
+        FILES.write_json(job.output.staged_path(f"{source.stem}-0123abcd", "json"), {})
 
 
 def test_new_output_has_no_previous_inputs(tmp_path: Path) -> None:
     sources = write_articles(tmp_path / "in", "PMC1.xml", "a.zip")
-    assert describe_missing_inputs(FILES, OutputDir(str(tmp_path / "out")), sources, ()) == []
+    assert describe_missing_inputs(make_shards_job(tmp_path / "out"), sources, ()) == []
 
 
 def test_missing_archives_and_articles_are_said(tmp_path: Path) -> None:
     """What a stopped run has staged counts, too."""
-    output_dir = OutputDir(str(tmp_path / "out"))
+    job = make_shards_job(tmp_path / "out")
     before = write_articles(tmp_path / "in", "PMC1.xml", "PMC2.xml", "other.xml", "a.zip", "b.zip")
-    stage(output_dir, before)
-    assert describe_missing_inputs(FILES, output_dir, before, ()) == []
+    stage(job, before)
+    assert describe_missing_inputs(job, before, ()) == []
     grown = write_articles(tmp_path / "in", "PMC1.xml", "PMC2.xml", "PMC3.xml", "other.xml", "a.zip", "b.zip")
-    assert describe_missing_inputs(FILES, output_dir, grown, ()) == []
+    assert describe_missing_inputs(job, grown, ()) == []
     after = write_articles(tmp_path / "in", "PMC1.xml", "PMC3.xml", "a.zip")
-    assert describe_missing_inputs(FILES, output_dir, after, ("b.zip",)) == [
-        f"2 articles that an earlier run into {output_dir.path} has read are not among the inputs: PMC2.xml, "
+    assert describe_missing_inputs(job, after, ("b.zip",)) == [
+        f"2 articles that an earlier run into {job.output.path} has read are not among the inputs: PMC2.xml, "
         "in/other.xml. The result will be without their documents, and with the versions that these replaced"
     ]
-    assert describe_missing_inputs(FILES, output_dir, after, ())[0] == (
-        f"1 file that an earlier run into {output_dir.path} has read is not among the inputs: b.zip. The "
+    assert describe_missing_inputs(job, after, ())[0] == (
+        f"1 file that an earlier run into {job.output.path} has read is not among the inputs: b.zip. The "
         "result will be without its documents, and with the versions that these replaced"
     )
 
 
 def test_files_of_the_manifest_are_compared(tmp_path: Path) -> None:
-    output_dir = OutputDir(str(tmp_path / "out"))
+    job = make_shards_job(tmp_path / "out")
     names = [f"PMC{number}_PMC{number + 1}.xml.gz" for number in range(1, 8)]
     sources = write_articles(tmp_path / "in", *names)
     manifest = of_documents([])
@@ -79,10 +79,10 @@ def test_files_of_the_manifest_are_compared(tmp_path: Path) -> None:
         )
         for name in names
     )
-    write_manifest(FILES, output_dir.manifest_path, msgspec.structs.replace(manifest, inputs=entries))
-    assert describe_missing_inputs(FILES, output_dir, sources, ()) == []
-    assert describe_missing_inputs(FILES, output_dir, sources[:1], ()) == [
-        f"6 files that an earlier run into {output_dir.path} has read are not among the inputs: PMC2_PMC3, "
+    write_manifest(FILES, job.output.manifest_path, msgspec.structs.replace(manifest, inputs=entries))
+    assert describe_missing_inputs(job, sources, ()) == []
+    assert describe_missing_inputs(job, sources[:1], ()) == [
+        f"6 files that an earlier run into {job.output.path} has read are not among the inputs: PMC2_PMC3, "
         "PMC3_PMC4, PMC4_PMC5, PMC5_PMC6, PMC6_PMC7 (and 1 more). The result will be without their "
         "documents, and with the versions that these replaced"
     ]

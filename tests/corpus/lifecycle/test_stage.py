@@ -8,9 +8,8 @@ import gzip
 import json
 import os
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import pyarrow as pa
 import pytest
@@ -19,9 +18,9 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.jats.inputs import discover
-from bioshards.corpus.lifecycle import dedup, stage, versions
-from bioshards.corpus.lifecycle.stage import STAGED_FIELDS, STAGED_KEY_SCHEMA, StageResult
-from bioshards.corpus.lifecycle.versions import VERSION_KEY_SCHEMA
+from bioshards.corpus.lifecycle import decisions, stage
+from bioshards.corpus.lifecycle.job import StageResult, order_stage_results
+from bioshards.corpus.lifecycle.stage import STAGED_FIELDS, STAGED_KEY_SCHEMA
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.shards import arrow_io
@@ -30,6 +29,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
 from tests.support.corpus.archive_bytes import pack_tar_gz, pack_zip
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.corpus.shard_jobs import make_shards_job
 from tests.support.corpus.small_articles import (
     KEEP_EVERYTHING,
     pack_articles,
@@ -49,10 +49,9 @@ def stage_folder(
     digests: bool = True,
 ) -> list[StageResult]:
     """Stage all sources of a folder."""
-    return [
-        stage.stage_source(FILES, OutputDir(str(work)), source, rules, keep_dropped, digests)
-        for source in discover(FILES, [str(folder)])
-    ]
+    dedup: Literal["exact", "none"] = "exact" if digests else "none"
+    job = make_shards_job(work, rules, dedup=dedup, keep_dropped=keep_dropped)
+    return [stage.stage_source(job, source) for source in discover(FILES, [str(folder)])]
 
 
 def read_table(work: Path, staged: StageResult, ending: str) -> pa.Table:
@@ -119,7 +118,7 @@ def test_group_of_articles_is_staged(tmp_path: Path) -> None:
     assert documents["sentences"].to_pylist()[0] == ["Of 1", "Mice sleep."]
 
     digests = read_table(tmp_path / "out", staged, "digests")
-    assert digests.schema == dedup.TEXT_DIGEST_SCHEMA
+    assert digests.schema == decisions.TEXT_DIGEST_SCHEMA
     assert digests["id"].to_pylist() == ["pmc:PMC1.1", "pmc:PMC1.2", "pmc:PMC4.1"]
     assert digests["key"].to_pylist() == [1, 1, 4]
     one, two, four = digests["digest"].to_pylist()
@@ -189,7 +188,7 @@ def test_config_determines_the_reader(tmp_path: Path) -> None:
     path.write_bytes(pubmed_set_xml(citation_xml(7)))
     info = FILES.glob(str(path))[0]
     source = SourceFile(26, 1, path.name, str(path), info.size, info.stamp)
-    staged = stage.stage_source(FILES, OutputDir(str(tmp_path / "out")), source, PubMedConfig(), False, True)
+    staged = stage.stage_source(make_shards_job(tmp_path / "out", PubMedConfig(), dedup="exact"), source)
     assert read_table(tmp_path / "out", staged, "keys")["key"].to_pylist() == [7]
     digests = read_table(tmp_path / "out", staged, "digests").to_pylist()
     assert [(row["key"], row["id"]) for row in digests] == [(7, "pubmed:7")]
@@ -295,7 +294,9 @@ def test_staged_source_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
     before = stage_folder(folder, tmp_path / "out")
     with monkeypatch.context() as patched:
         patched.setattr(LocalStorage, "write", None)
-        assert stage_folder(folder, tmp_path / "out") == before
+        cached = stage_folder(folder, tmp_path / "out")
+    assert cached == before
+    assert [staged.is_cached for staged in (*before, *cached)] == [False, True]
     write_byte_files(folder, {"PMC2.xml": small_article(2)})
     after = stage_folder(folder, tmp_path / "out")
     assert after[0].output_name != before[0].output_name
@@ -308,24 +309,19 @@ def test_copy_of_a_package_is_used_once(tmp_path: Path) -> None:
         "b/PMC1_PMC9.xml": pack_articles(small_article(1)),
     }
     staged = stage_folder(write_byte_files(tmp_path / "in", data), tmp_path / "out")
-    used, copies = stage.order_stage_results(staged)
+    used, copies = order_stage_results(staged)
     assert [source.source.path for source in used] == [f"{tmp_path}/in/a/PMC1_PMC9.xml"]
     assert copies == [(f"{tmp_path}/in/b/PMC1_PMC9.xml", f"{tmp_path}/in/a/PMC1_PMC9.xml")]
 
 
 def find_live(work: Path, staged: list[StageResult]) -> dict[str, str]:
     """Return the source of each live document by id, after resolving versions."""
-    staged_sources = [source for source in stage.order_stage_results(staged)[0] if source.output_name]
-
-    def read_keys(source: StageResult) -> pa.Table:
-        return read_table(work, source, "keys").select(VERSION_KEY_SCHEMA.names)
-
-    decisions = versions.resolve_versions(
-        FILES, [partial(read_keys, source) for source in staged_sources], 0, 1, highest_version_wins=True
-    )
+    staged_sources = [source for source in order_stage_results(staged)[0] if source.output_name]
+    path = decisions.decide(make_shards_job(work, KEEP_EVERYTHING), staged)
+    dropped = decisions.read_dropped_positions(FILES, path)
     source_names: dict[str, str] = {}
-    for source, batch in zip(staged_sources, decisions, strict=True):
-        superseded = set(batch["position"].to_pylist())
+    for source, positions in zip(staged_sources, dropped, strict=True):
+        superseded = set(positions.to_pylist())
         rows = read_table(work, source, "arrow").to_pylist()
         live_ids = [row["id"] for row in rows if row["origin"]["position"] not in superseded]
         assert not source_names.keys() & set(live_ids)
@@ -390,11 +386,8 @@ def test_part_changed_while_read_makes_its_source_bad(tmp_path: Path, change: st
         os.utime(path, ns=(1, 1))
 
     storage = ChangingStorage(folder / "PMC2.xml", grow if change == "grow" else Path.unlink)
-    output_dir = OutputDir(str(tmp_path / "out"))
-    first, second = (
-        stage.stage_source(storage, output_dir, source, KEEP_EVERYTHING, False, False)
-        for source in discover(FILES, [str(folder)])
-    )
+    job = make_shards_job(tmp_path / "out", KEEP_EVERYTHING, storage=storage)
+    first, second = (stage.stage_source(job, source) for source in discover(FILES, [str(folder)]))
     assert first.output_name is None
     assert first.rejection
     assert first.rejection[0] == "changed"
@@ -441,10 +434,9 @@ def test_unreadable_part_is_rejected_alone(tmp_path: Path) -> None:
             return super().open(path)
 
     def stage_sources() -> Iterator[StageResult]:
+        job = make_shards_job(tmp_path / "out", KEEP_EVERYTHING, storage=FailingStorage())
         for source in discover(FILES, [str(folder)]):
-            yield stage.stage_source(
-                FailingStorage(), OutputDir(str(tmp_path / "out")), source, KEEP_EVERYTHING, False, False
-            )
+            yield stage.stage_source(job, source)
 
     [failed] = stage_sources()
     assert (failed.records, failed.rejected) == (2, {"unreadable": 1})

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.lifecycle import versions
-from bioshards.corpus.lifecycle.versions import (
+from bioshards.corpus.lifecycle import decisions as decision_steps
+from bioshards.corpus.lifecycle.decisions import (
     DECISION_SCHEMA,
     VERSION_KEY_SCHEMA,
     count_buckets,
     digest_decisions,
-    resolve_versions,
+    find_dropped_versions,
+    split_by_source,
 )
-from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.hypothesis_profiles import examples
 
 Event = tuple[str, int, int] | tuple[str, list[int]]
@@ -87,21 +86,17 @@ def resolve(
     make_source: Callable[[list[Row]], pa.Table] = make_table,
     by_version: bool = False,
 ) -> Decisions:
-    """Return the decisions of all buckets, merged by source."""
-    result: Decisions = [[] for _ in files]
-    readers = [partial(make_source, keys) for keys in files]
-    for bucket in range(num_buckets):
-        batches = list(resolve_versions(LocalStorage(), readers, bucket, num_buckets, by_version))
-        assert len(batches) == len(files)
-        for index, batch in enumerate(batches):
-            assert batch.schema == DECISION_SCHEMA
-            batch.validate(full=True)
-            positions = batch["position"].to_pylist()
-            assert positions == sorted(positions)
-            pmids = {position: pmid for pmid, _, position, deletes in files[index] if not deletes}
-            assert all(pmids[position] % num_buckets == bucket for position in positions)
-            result[index] += zip(positions, batch["reason"].to_pylist(), strict=True)
-    return [sorted(decisions) for decisions in result]
+    """Return the decisions on each source."""
+    result: Decisions = []
+    rows = find_dropped_versions(map(make_source, files), num_buckets, by_version)
+    for batch in split_by_source(rows, len(files)):
+        assert batch.schema == DECISION_SCHEMA
+        batch.validate(full=True)
+        positions = batch["position"].to_pylist()
+        assert positions == sorted(positions)
+        result.append(list(zip(positions, batch["reason"].to_pylist(), strict=True)))
+    assert len(result) == len(files)
+    return result
 
 
 PMIDS = st.sampled_from([1, 2, 3, 4, 12, 2**31 - 1])
@@ -208,15 +203,16 @@ def test_many_sources_and_high_positions() -> None:
     assert resolve(files, 1) == expected
 
 
-def test_sources_are_read_once_in_order() -> None:
+@pytest.mark.parametrize("num_buckets", [1, 5])
+def test_sources_are_read_once_in_order(num_buckets: int) -> None:
     read_indexes: list[int] = []
 
-    def read_source(index: int) -> pa.Table:
-        read_indexes.append(index)
-        return make_table([(1, 1, 0, False)])
+    def read_sources() -> Iterator[pa.Table]:
+        for index in range(4):
+            read_indexes.append(index)
+            yield make_table([(1, 1, 0, False)])
 
-    readers = [partial(read_source, index) for index in range(4)]
-    assert len(list(resolve_versions(LocalStorage(), readers, 0, 1))) == 4
+    assert find_dropped_versions(read_sources(), num_buckets)["source"].to_pylist() == [0, 1, 2]
     assert read_indexes == [0, 1, 2, 3]
 
 
@@ -291,7 +287,7 @@ def test_versions_are_numbers_and_the_last_of_equal_ones_is_live() -> None:
     ("num_keys", "num_buckets"), [(0, 1), (1, 1), (10, 1), (11, 2), (20, 2), (21, 3), (400, 40)]
 )
 def test_number_of_buckets(num_keys: int, num_buckets: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions, "KEYS_PER_BUCKET", 10)
+    monkeypatch.setattr(decision_steps, "KEYS_PER_BUCKET", 10)
     assert count_buckets(num_keys) == num_buckets
 
 
@@ -346,7 +342,7 @@ def test_digest_is_independent_of_chunks() -> None:
     assert len(digest_decisions(make_decisions(rows))) == 16
     assert len(digest_decisions(make_decisions([]))) == 16
     keys = make_table([(1, 1, 0, False), (1, 1, 1, False)])
-    batches = list(resolve_versions(LocalStorage(), [lambda: keys], 0, 1))
+    batches = list(split_by_source(find_dropped_versions([keys], 1), 1))
     assert digest_decisions(pa.Table.from_batches(batches)) == digest_decisions(
         make_decisions([(0, "superseded", None, None)])
     )

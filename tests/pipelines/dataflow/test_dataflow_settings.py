@@ -17,11 +17,11 @@ from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli
+from bioshards.pipelines.commands import PIPELINES, load_pipeline
 from bioshards.pipelines.context import JobSpec, RunContext
 from bioshards.pipelines.dataflow import job_status, settings
 from bioshards.pipelines.dataflow.settings import MAX_WORKERS
 from bioshards.pipelines.inputs import downloads
-from bioshards.pipelines.registry import PIPELINES
 
 REQUIRED_OPTIONS = ["--project=my-lab", "--region=us-central1", "--temp_location=gs://my-bucket/tmp"]
 JOB = JobSpec("pubmed_to_shards", "gs://my-bucket/out", num_items=1600)
@@ -167,8 +167,8 @@ def test_no_option_of_beam_is_taken_for_a_misspelling_of_ours() -> None:
             options_type._add_argparse_args(beam_parser)
     beam_args = [f"{name}=1" for name in beam_parser._option_string_actions if name not in ("-h", "--help")]
     assert len(beam_args) > 150
-    for command in PIPELINES.values():
-        assert command.load_parser().parse_known_options(beam_args)[1] == beam_args
+    for name in PIPELINES:
+        assert load_pipeline(name).make_parser().parse_known_options(beam_args)[1] == beam_args
 
 
 @pytest.mark.parametrize(

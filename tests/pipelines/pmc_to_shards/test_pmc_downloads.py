@@ -14,7 +14,7 @@ import pytest
 
 from bioshards.corpus.download.pmc import article_ranges
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.pipelines.dry_run import cost
+from bioshards.pipelines.inputs.downloads import format_size
 from tests.support.corpus.jats_articles import article_xml
 from tests.support.outputs import load_documents, load_manifest, published_digests
 from tests.support.servers.fake_pmc_bucket import ARTICLES, FakeArticle, FakeBucket, create_bucket
@@ -421,7 +421,7 @@ def test_dry_run_on_a_mirror_sums_the_sizes_of_listed_articles(
     storage = LocalStorage()
     assert sum(article_ranges.sum_selected_bytes(storage, info.path) for info in storage.glob(lists)) == size
     assert run_pmc("--input", tmp_path / "mirror/pmc", "--output", tmp_path / "x", "--dry-run") == 0
-    assert f"{cost.ARTICLE_MB_PER_CORE_SECOND:.1f} MB/s each" in capsys.readouterr().out
+    assert f"2 sources to do, {format_size(size)}\n" in capsys.readouterr().out
     assert not (tmp_path / "x").exists()
 
 

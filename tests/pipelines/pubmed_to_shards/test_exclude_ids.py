@@ -19,7 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.corpus.lifecycle import finalize, id_lists, versions
+from bioshards.corpus.lifecycle import finalize, id_lists
+from bioshards.corpus.lifecycle.decisions import DECISION_SCHEMA
 from tests.support.corpus.identified_documents import make_identified_document
 from tests.support.corpus.jats_articles import article_xml, europepmc_package_xml, write_files
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
@@ -166,7 +167,7 @@ def test_articles_are_matched_by_pmcid_pmid_and_document_id(tmp_path: Path, run_
     )  # one article is listed by both PMID and PMCID
 
 
-def test_changed_list_rewrites_only_the_affected_shards(
+def test_changed_list_rewrites_the_shards_and_new_files_only_affected_ones(
     tmp_path: Path, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs = write_pubmed_files(
@@ -185,13 +186,13 @@ def test_changed_list_rewrites_only_the_affected_shards(
         return read_modification_times(tmp_path / "out")
 
     first_times = run_with_ids(10, 11, 20)  # drops all documents of the first file
-    assert find_rewritten_shards(original_times, first_times) == {first, second}
+    assert find_rewritten_shards(original_times, first_times) == {first, second, third}
     assert first not in first_times
     capsys.readouterr()
     run_with_ids(20, "pubmed:10", 11, 11)
     assert "nothing to do" in capsys.readouterr().out
     second_times = run_with_ids(20, 10, 31, 77)
-    assert find_rewritten_shards(first_times, second_times) == {first, third}
+    assert find_rewritten_shards(first_times, second_times) == {first, second, third}
     assert run(*arguments[:3], tmp_path / "fresh", "--exclude-ids", tmp_path / "ids.txt") == 0
     assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
 
@@ -393,16 +394,16 @@ def test_decisions_equal_those_of_a_scan_of_the_documents(
             position += 1
         staged.append(pa.RecordBatch.from_pylist(rows, STAGED_SCHEMA))
     positions = sorted(index for index in deleted if index < position)
-    reason = pa.array(["deleted"] * len(positions), versions.DECISION_SCHEMA.field("reason").type)
+    reason = pa.array(["deleted"] * len(positions), DECISION_SCHEMA.field("reason").type)
     columns = [pa.array(positions, pa.int32()), reason]
-    columns += [pa.nulls(len(positions), field.type) for field in list(versions.DECISION_SCHEMA)[2:]]
-    decisions = pa.table(columns, schema=versions.DECISION_SCHEMA)
+    columns += [pa.nulls(len(positions), field.type) for field in list(DECISION_SCHEMA)[2:]]
+    decisions = pa.table(columns, schema=DECISION_SCHEMA)
     extended, match_count = id_lists.extend_decisions(staged, decisions, pa.array(sorted(ids), pa.string()))
     excluded = extended.filter(pc.equal(extended["reason"].cast(pa.string()), "excluded"))
     assert excluded["position"].to_pylist() == expected
     assert match_count == len(matched_ids)
     assert extended.num_rows == len(positions) + len(expected)
-    assert extended.schema == versions.DECISION_SCHEMA
+    assert extended.schema == DECISION_SCHEMA
 
 
 def test_inclusion_list_keeps_listed_documents_by_any_of_their_ids(

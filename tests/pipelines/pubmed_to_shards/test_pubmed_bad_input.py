@@ -14,10 +14,9 @@ from typing import BinaryIO
 import pytest
 
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.pipelines import cli
-from bioshards.pipelines.drivers import shards_driver
+from bioshards.pipelines import cli, shards
+from bioshards.pipelines.commands import PIPELINES
 from bioshards.pipelines.execution import executor
-from bioshards.pipelines.registry import PIPELINES
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
 from tests.support.full_disk import check_resumption
@@ -286,7 +285,7 @@ def test_output_of_another_format_version_is_refused(
     tmp_path: Path, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("--output", tmp_path / "out") == 0
-    monkeypatch.setattr(shards_driver, "FORMAT", 999)
+    monkeypatch.setattr(shards, "FORMAT", 999)
     assert run("--output", tmp_path / "out", "--languages", "eng") == 2
     stderr = capsys.readouterr().err
     assert "was written by another version of bioshards" in stderr
@@ -415,12 +414,10 @@ def test_job_service_timeout_is_reported(
 ) -> None:
     import grpc
 
-    from bioshards.pipelines import pubmed_to_shards
-
     def raise_timeout(*_: object) -> None:
         raise grpc.FutureTimeoutError
 
-    monkeypatch.setattr(pubmed_to_shards, "build", raise_timeout)
+    monkeypatch.setattr(shards, "stage", raise_timeout)
     assert run("--output", tmp_path) == 1
     assert "Look at --job_endpoint" in capsys.readouterr().err
 

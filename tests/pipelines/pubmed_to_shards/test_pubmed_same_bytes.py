@@ -10,13 +10,8 @@ from typing import Any
 
 import pytest
 
-from bioshards.corpus.lifecycle import finalize, stage
-from bioshards.corpus.lifecycle.finalize import FinalizeResult
-from bioshards.corpus.lifecycle.stage import StageResult
-from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.storage.source_file import SourceFile
-from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.xml.decoder import ByteStream, DecodingReport
+from bioshards.pipelines import steps
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
 from tests.support.outputs import load_documents, load_manifest, published_digests
@@ -48,18 +43,17 @@ def test_the_largest_files_are_read_first(tmp_path: Path, run: Run, monkeypatch:
         citations = [citation_xml(100 * number + record) for record in range(records)]
         (inputs / f"pubmed26n000{number}.xml").write_bytes(pubmed_set_xml(*citations))
     order: list[str] = []
-    stage_source, finalize_source = stage.stage_source, finalize.finalize_source
+    run_step = steps.run_step
 
-    def stage_one(storage: Storage, output_dir: OutputDir, source: SourceFile, *rest: Any) -> StageResult:
-        order.append(f"stage {source.number}")
-        return stage_source(storage, output_dir, source, *rest)
+    def run_noted(step: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        if step == "stage":
+            order.append(f"stage {arguments[1].number}")
+        if step == "finalize":
+            _, output_name = arguments[1]
+            order.append(f"finalize {output_name[12]}")
+        return run_step(step, function, *arguments)
 
-    def finalize_one(storage: Storage, output_dir: OutputDir, name: str, *rest: Any) -> FinalizeResult:
-        order.append(f"finalize {name[12]}")
-        return finalize_source(storage, output_dir, name, *rest)
-
-    monkeypatch.setattr(stage, "stage_source", stage_one)
-    monkeypatch.setattr(finalize, "finalize_source", finalize_one)
+    monkeypatch.setattr(steps, "run_step", run_noted)
     assert run("--output", tmp_path / "out", "--input", inputs) == 0
     assert order == [f"{step} {number}" for step in ("stage", "finalize") for number in (2, 3, 1)]
 
@@ -132,8 +126,10 @@ def test_file_that_changes_during_reading_is_a_bad_file(
     source = tmp_path / "pubmed26n0001.xml"
     source.write_bytes(pubmed_set_xml(citation_xml(1)))
 
+    iter_records = documents.iter_records
+
     def iter_records_and_change(file: ByteStream, report: DecodingReport) -> Iterator[tuple[str, bytes]]:
-        yield from documents.iter_records(file, report)
+        yield from iter_records(file, report)
         source.write_bytes(pubmed_set_xml(citation_xml(1), citation_xml(2)))
 
     with monkeypatch.context() as patched:
@@ -200,6 +196,8 @@ def test_file_replaced_with_the_same_size_and_time_is_found_on_request(
     assert set(load_documents(output)) == {"pubmed:1", "pubmed:3"}
     shards = [*output.glob("*.arrow"), *output.glob(".bioshards/staged/*.arrow")]
     before = {path: path.stat().st_mtime_ns for path in shards}
+    digests = {path: path.stat().st_mtime_ns for path in output.glob(".bioshards/input_digests/*.json")}
     assert run(*arguments, "--verify-inputs") == 0
     assert {path: path.stat().st_mtime_ns for path in before} == before, "unchanged files are not parsed"
-    assert load_manifest(output)["run"]["steps"]["stage"]["bytes_in"] > 2 * status.st_size
+    assert len(digests) == 2
+    assert all(path.stat().st_mtime_ns > time for path, time in digests.items()), "both files are read"

@@ -10,15 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
-import msgspec
 import polars
 import pyarrow as pa
 import pytest
 
-from bioshards.corpus.manifest import DocumentsRun
-from bioshards.corpus.pubmed.discovery import discover_sources
 from tests.support.corpus.datasets_library import load_with_datasets
-from tests.support.corpus.manifests import of_documents
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.outputs import load_documents, load_manifest
 from tests.support.paths import PUBMED_SAMPLE
@@ -85,49 +81,15 @@ def test_shards_open_memory_mapped_in_pyarrow_and_datasets(reference: Path) -> N
 
 
 def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
-    import apache_beam
+    from tests.support.pipeline_elements import run_recorded
 
-    from bioshards.corpus.output.output_layout import OutputDir
-    from bioshards.corpus.pubmed.filters import PubMedConfig
-    from bioshards.corpus.storage.local_storage import LocalStorage
-    from bioshards.pipelines import pubmed_to_shards
-    from bioshards.pipelines.execution import executor, local_runner
-    from bioshards.pipelines.inputs.run_inputs import RunInputs
-    from bioshards.pipelines.job_types import ShardsJob
-
-    storage = LocalStorage()
-    sources = discover_sources(storage, [str(PUBMED_SAMPLE)])
-    job = ShardsJob(
-        storage=storage,
-        output_dir=OutputDir(str(tmp_path)),
-        sources=sources,
-        run_inputs=RunInputs(sources),
-        document_config=PubMedConfig(),
-        keep_dropped=False,
-        dedup="none",
-        overlap_with=None,
-        exclusion_list=None,
-        inclusion_list=None,
-        max_shard_bytes=10**8,
-        max_rejected=0,
-        max_bad_files=0,
-        config=msgspec.to_builtins(of_documents([]).config),
-        run_info=DocumentsRun(command=("test",)),
-    )
-    options = apache_beam.options.pipeline_options.PipelineOptions([])
-    local_runner.set_workers(options, 1)
-    root = executor.make_pipeline(local_runner.make_runner(options), options)
-    pubmed_to_shards.build(root, job)
-    result = root.run()
-    result.wait_until_finish()
-    counters = {
-        counter.key.metric.name: counter.committed for counter in result.metrics().query()["counters"]
-    }
-    funnel = load_manifest(tmp_path)["funnel"]
+    output = tmp_path / "out"
+    counters = run_recorded(tmp_path / "notes", "pubmed_to_shards", "--output", output)
+    funnel = load_manifest(output)["funnel"]
     assert counters["stage_records"] == funnel["records"]
     assert counters["finalize_kept"] == funnel["kept"]
     assert counters["finalize_dropped_superseded"] == funnel["dropped: superseded"]
-    assert counters["finalize_sentences"] == load_manifest(tmp_path)["counts"]["sentences"]
+    assert counters["finalize_sentences"] == load_manifest(output)["counts"]["sentences"]
     assert counters["stage_items"] == 3
 
 

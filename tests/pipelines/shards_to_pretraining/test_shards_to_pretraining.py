@@ -26,7 +26,7 @@ from tokenizers import Tokenizer
 from bioshards.corpus.output.output_layout import FORMAT, SPLITS
 from bioshards.corpus.shards import pretraining_schema
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
-from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.vocab.pretraining import global_shuffle
 from bioshards.vocab.pretraining.objectives import document_rng, example_recipes
 from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES
 from bioshards.vocab.pretraining.row_plan import derive_row_keys
@@ -614,9 +614,7 @@ def test_large_shard_group_is_written_as_several_shards(corpus: UniqueWordCorpus
 @pytest.fixture
 def use_many_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a global shuffle of small inputs write many shards."""
-    from bioshards.pipelines.drivers import pretraining_driver
-
-    monkeypatch.setattr(pretraining_driver, "_TOKENS_PER_BYTE", 4000.0)
+    monkeypatch.setattr(global_shuffle, "TOKENS_PER_BYTE", 4000.0)
 
 
 @pytest.mark.usefixtures("use_many_buckets")
@@ -660,9 +658,7 @@ def test_global_shuffle_has_the_same_rows(
 def test_empty_bucket_gives_no_shard(
     corpus: UniqueWordCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bioshards.pipelines.drivers import pretraining_driver
-
-    monkeypatch.setattr(pretraining_driver, "_TOKENS_PER_BYTE", 40000.0)
+    monkeypatch.setattr(global_shuffle, "TOKENS_PER_BYTE", 40000.0)
     options = ("--objective", "plain", "--shuffle", "global", "--output", tmp_path / "out")
     assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
     shards = load_manifest(tmp_path / "out")["outputs"]
@@ -835,26 +831,11 @@ def test_elements_between_steps_have_no_tokens_and_no_text(
     prose: tuple[Path, Path], vocabulary: Path, tmp_path: Path
 ) -> None:
     """The elements of all PCollections are recorded: names, numbers and reports."""
-    from bioshards.pipelines import shards_to_pretraining
-    from bioshards.pipelines.drivers import pretraining_driver
-    from tests.support.pipeline_elements import run_and_record
+    from tests.support.pipeline_elements import run_recorded
 
-    arguments = [
-        "--input",
-        prose[0],
-        "--input",
-        prose[1],
-        "--vocab",
-        vocabulary,
-        "--output",
-        tmp_path / "out",
-    ]
-    argv = list(map(str, [*arguments, "--shuffle", "global", "--validation-fraction", 0.1]))
-    parser = shards_to_pretraining.make_parser()
-    options, _ = parser.parse_known_options(argv)
-    driver = pretraining_driver.PretrainingDriver(parser, options, [], argv)
-    job = driver.load_inputs(LocalStorage(), list(map(str, prose)))
-    metrics = run_and_record(lambda root: shards_to_pretraining.build(root, job), tmp_path / "notes")
+    inputs = ("--input", prose[0], "--input", prose[1], "--vocab", vocabulary, "--output", tmp_path / "out")
+    options = ("--shuffle", "global", "--validation-fraction", 0.1)
+    metrics = run_recorded(tmp_path / "notes", "shards_to_pretraining", *inputs, *options)
     notes = (tmp_path / "notes").read_text()
     assert "BuildResult(" in notes
     assert "MergeResult(" in notes

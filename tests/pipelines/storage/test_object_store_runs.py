@@ -29,7 +29,6 @@ from bioshards.corpus.storage import retry
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.retry import RetryPolicy
 from bioshards.pipelines import cli
-from bioshards.pipelines.drivers import driver
 from bioshards.pipelines.execution import executor
 from bioshards.pipelines.execution.progress_monitor import ShardsProgress
 from bioshards.pipelines.inputs import downloads
@@ -453,7 +452,7 @@ def test_output_claimed_by_another_run_during_preparation_is_refused(
         if other_options:
             assert beam_run(*command, other_options.pop()) == 0
 
-    monkeypatch.setattr(driver, "prepare_run", prepare_after_other_run)
+    monkeypatch.setattr(executor, "prepare_run", prepare_after_other_run)
     assert beam_run(*command) == 2
     assert "has another configuration" in capsys.readouterr().err
     assert beam_run(*command, "--keep-title-only") == 0
@@ -481,7 +480,7 @@ def test_overlap_list_is_read_once_per_process(
     proxy.reset()
     for shard, id_ in zip(shards, first_ids, strict=True):
         assert overlap_filter.read_overlap_ids(
-            FILES, abstracts, [(full_text, overlap_entry.rows_sha256)], [shard]
+            FILES, abstracts, [(full_text, overlap_entry.sha256)], [shard]
         ).to_pylist() == [id_]
     assert (
         len([path for method, path in proxy.requests if method == "GET" and path.endswith("/overlap.arrow")])

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer
 
 from bioshards.corpus.document import Document
-from bioshards.corpus.manifest import OverlapFile, Shard
+from bioshards.corpus.manifest import OverlapFile, PretrainingConfig, PretrainingRun, Shard
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import input_dirs, pretraining_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.encode import EncodedBatch, Encoder
-from bioshards.vocab.pretraining.build import BuildConfig, build_group
+from bioshards.vocab.pretraining import job
+from bioshards.vocab.pretraining.build import build_group
 from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining.job import PretrainingJob
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.objectives.rows import ExampleRow, RowSpan
 from bioshards.vocab.pretraining.row_plan import RowPlan
 from bioshards.vocab.pretraining.shard_groups import ShardGroup, group_shards
 from bioshards.vocab.pretraining.token_block import TokenBlock
 from tests.support.corpus import synthetic_documents
+from tests.support.corpus.manifests import of_pretraining
 from tests.support.vocab.tiny_tokenizers import make_wordpiece
 
 NO_TOKENS = "\u200b\x07"
@@ -101,18 +107,47 @@ def make_single_group(
     return group
 
 
-def make_build_config(encoder: Encoder, recipe: ExampleRecipe | None = None, **overrides: Any) -> BuildConfig:
-    """Return a configuration for ELECTRA rows of 16 tokens, with overrides."""
-    defaults: dict[str, Any] = {
-        "vocabulary_sha256": "0123",
+MakeJob = Callable[..., PretrainingJob]
+"""Takes an output directory and, as ``storage``, where it is; returns the job of a configuration."""
+
+
+def make_build_config(
+    encoder: Encoder,
+    recipe: ExampleRecipe | None = None,
+    *,
+    num_buckets: Mapping[str, int] | None = None,
+    max_shard_bytes: int = UNLIMITED_BYTES,
+    **overrides: Any,
+) -> MakeJob:
+    """Return a configuration for ELECTRA rows of 16 tokens, with overrides, as a function of the output."""
+    sha256 = hashlib.sha256(encoder.__reduce__()[1][1]).hexdigest()
+    job._encoders[sha256] = encoder  # as if workers had loaded it
+    recipe = recipe or ExampleRecipe("electra", 16, 0.05, 0.1)
+    fields = {
+        **msgspec.to_builtins(of_pretraining([]).config),
+        **recipe.to_dict(),
         "seed": 0,
         "validation_fraction": 0.25,
-        "num_buckets": {},
-        "max_shard_bytes": UNLIMITED_BYTES,
+        "vocabulary": {"sha256": sha256, "size": encoder.size},
+        **overrides,
     }
-    return BuildConfig(
-        recipe=recipe or ExampleRecipe("electra", 16, 0.05, 0.1), encoder=encoder, **(defaults | overrides)
+    config = msgspec.structs.replace(
+        msgspec.convert(fields, PretrainingConfig), max_shard_mb=max_shard_bytes / 1_000_000
     )
+    run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere", started_at="then")
+
+    def make_job(output: Path, storage: Storage | None = None, **changes: Any) -> PretrainingJob:
+        defaults: dict[str, Any] = {
+            "storage": storage or LocalStorage(),
+            "output": OutputDir(str(output)),
+            "config": config,
+            "inputs": (),
+            "run": run,
+            "num_buckets": num_buckets or {},
+        }
+        return PretrainingJob(**defaults | changes)
+
+    return make_job
 
 
 # Blocks and plans
@@ -170,10 +205,10 @@ def plan_rows(plan: RowPlan, columns: pa.Schema | None = None, size: int = 2048)
 
 
 def build_from_group(
-    output: Path, group: ShardGroup, config: BuildConfig, storage: LocalStorage | None = None
+    output: Path, group: ShardGroup, config: MakeJob, storage: LocalStorage | None = None
 ) -> BuildResult:
     """Build the rows of a group in a folder."""
-    return build_group(storage or LocalStorage(), OutputDir(str(output)), group, config)
+    return build_group(config(output, storage), group)
 
 
 def read_listed_rows(output: Path, entries: Iterable[Shard]) -> list[dict[str, Any]]:

@@ -18,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.manifest import Shard
-from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS, metadata_from_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import global_shuffle, pretraining_dir
-from bioshards.vocab.pretraining.build import BuildConfig, build_group
+from bioshards.vocab.pretraining.build import build_group
+from bioshards.vocab.pretraining.build_result import BuildResult
 from bioshards.vocab.pretraining.objectives.document_rng import (
     DocumentRng,
     derive_document_key,
@@ -34,6 +34,7 @@ from bioshards.vocab.pretraining.shard_groups import MIN_GROUP_BYTES, ShardGroup
 from tests.support.full_disk import FullDiskStorage
 from tests.support.hypothesis_profiles import examples
 from tests.support.vocab.block_factories import (
+    MakeJob,
     list_files,
     make_abstracts,
     make_block,
@@ -401,20 +402,17 @@ def make_shard_groups(folder: Path) -> list[ShardGroup]:
 
 
 def build_and_spill(
-    out: Path, shard_groups: Sequence[ShardGroup], config: BuildConfig, split: str = "train"
+    out: Path, shard_groups: Sequence[ShardGroup], config: MakeJob, split: str = "train"
 ) -> list[str]:
-    results = [build_group(FILES, OutputDir(str(out)), group, config) for group in shard_groups]
+    results = [build_group(config(out), group) for group in shard_groups]
     return [name for result in results for name in result.spill_files[split]]
 
 
-def merge_buckets(out: Path, config: BuildConfig, names: Sequence[str], split: str = "train") -> list[Shard]:
-    output_dir = OutputDir(str(out))
-    buckets = range(config.num_buckets[split])
-    return [
-        shard
-        for n in buckets
-        for shard in pretraining_dir.merge_bucket(FILES, output_dir, config, names, split, n).outputs
-    ]
+def merge_buckets(out: Path, config: MakeJob, names: Sequence[str], split: str = "train") -> list[Shard]:
+    job = config(out)
+    built = [BuildResult("group", spill_files={split: list(names)})]
+    buckets = [(split, n) for n in range(job.num_buckets[split])]
+    return [shard for bucket in buckets for shard in pretraining_dir.merge_bucket(job, bucket, built).outputs]
 
 
 def test_merged_buckets_have_the_same_rows_as_group_shards(tmp_path: Path, encoder: Encoder) -> None:
@@ -424,10 +422,8 @@ def test_merged_buckets_have_the_same_rows_as_group_shards(tmp_path: Path, encod
         names = build_and_spill(tmp_path / "global", shard_groups, shuffled, split)
         listed = merge_buckets(tmp_path / "global", shuffled, names, split)
         rows = read_listed_rows(tmp_path / "global", listed)
-        output_dir = OutputDir(str(tmp_path / "shard"))
-        results = [
-            build_group(FILES, output_dir, group, make_build_config(encoder)) for group in shard_groups
-        ]
+        job = make_build_config(encoder)(tmp_path / "shard")
+        results = [build_group(job, group) for group in shard_groups]
         shards = [shard for group in results for shard in group.outputs if shard.file.startswith(split)]
         expected = read_listed_rows(tmp_path / "shard", shards)
         assert sorted(map(repr, rows)) == sorted(map(repr, expected))
@@ -555,10 +551,10 @@ def test_empty_bucket_has_no_shard(tmp_path: Path, encoder: Encoder) -> None:
 def test_failed_bucket_has_no_report(tmp_path: Path, encoder: Encoder) -> None:
     config = make_build_config(encoder, num_buckets={"train": 1, "validation": 1})
     names = build_and_spill(tmp_path, make_shard_groups(tmp_path / "in"), config)
+    job = config(tmp_path, FullDiskStorage("/train/", 5_000))
+    built = [BuildResult("group", spill_files={"train": names})]
     with pytest.raises(OSError, match="No space left"):
-        pretraining_dir.merge_bucket(
-            FullDiskStorage("/train/", 5_000), OutputDir(str(tmp_path)), config, names, "train", 0
-        )
+        pretraining_dir.merge_bucket(job, ("train", 0), built)
     assert list_files(tmp_path / "train") == set()
     assert list_files(tmp_path / ".bioshards" / "merged_buckets") == set()
     assert merge_buckets(tmp_path, config, names)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from bioshards.corpus.manifest import PretrainingInput, PretrainingRun, Shard
+from bioshards.corpus.lifecycle.job import is_up_to_date
+from bioshards.corpus.manifest import PretrainingInput, PretrainingManifest, PretrainingRun, Shard
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -19,6 +21,7 @@ from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import pretraining_dir
 from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining.job import PretrainingJob
 from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES, ExampleRecipe
 from bioshards.vocab.pretraining.pretraining_dir import MergeResult
 from bioshards.vocab.pretraining.shard_groups import ShardGroup
@@ -38,7 +41,20 @@ FILES = LocalStorage()
 
 
 INPUTS = [PretrainingInput("pubmed_to_shards", "0" * 64, 1, 1, ())]
-CONFIG: dict[str, Any] = msgspec.to_builtins(of_pretraining([]).config)
+
+
+def make_job(
+    out: Path, inputs: Sequence[PretrainingInput] = INPUTS, max_rejected: float = 0.001, **config: Any
+) -> PretrainingJob:
+    return PretrainingJob(
+        storage=FILES,
+        output=OutputDir(str(out)),
+        config=msgspec.structs.replace(of_pretraining([]).config, **config),
+        inputs=tuple(inputs),
+        run=PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere", started_at="then"),
+        num_buckets={},
+        max_rejected=max_rejected,
+    )
 
 
 def publish(
@@ -48,11 +64,8 @@ def publish(
     max_rejected: float = 0.001,
     **config: Any,
 ) -> str | None:
-    output_dir = OutputDir(str(out))
-    run = PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere", started_at="then")
-    return pretraining_dir.publish_pretraining_set(
-        FILES, output_dir, CONFIG | config, INPUTS, results, merged, run, max_rejected
-    )
+    job = make_job(out, max_rejected=max_rejected, **config)
+    return pretraining_dir.publish(job, results, merged).problem
 
 
 def read_manifest(out: Path) -> dict[str, Any]:
@@ -95,7 +108,6 @@ def test_published_set_has_balanced_counts_and_loads_with_datasets(
     assert list(years) == ["2000", "2001", "2002"]
     assert sum(years.values()) == counts["train"]["input_tokens"] + counts["validation"]["input_tokens"]
     assert manifest["run"]["started_at"] == "then"
-    assert manifest["run"]["finished_at"]
     opened = load_with_datasets(out)
     assert {name: len(rows) for name, rows in opened.items()} == {
         split: counts[split]["rows"] for split in ("train", "validation")
@@ -148,20 +160,17 @@ def test_set_without_validation_documents_has_one_split(
 def test_set_with_empty_buckets_loads_with_datasets(
     out: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
-    config = make_build_config(encoder, num_buckets={"train": 200, "validation": 90})
+    num_buckets = {"train": 200, "validation": 90}
+    config = make_build_config(encoder, num_buckets=num_buckets)
     result = build_from_group(out, shard_group, config)
-    merged = [
-        pretraining_dir.merge_bucket(
-            FILES, OutputDir(str(out)), config, result.spill_files[split], split, bucket
-        )
-        for split, buckets in config.num_buckets.items()
-        for bucket in range(buckets)
-    ]
+    buckets = pretraining_dir.list_buckets(config(out), [result])
+    assert len(buckets) == 290
+    merged = [pretraining_dir.merge_bucket(config(out), bucket, [result]) for bucket in buckets]
     assert publish(out, result, merged=tuple(merged)) is None
     counts = read_manifest(out)["counts"]
     opened = load_with_datasets(out)
     assert {name: len(split_rows) for name, split_rows in opened.items()} == {
-        split: counts[split]["rows"] for split in config.num_buckets
+        split: counts[split]["rows"] for split in num_buckets
     }
     assert len(list_files(out / ".bioshards" / "merged_buckets")) == 290
     assert list_files(out / ".bioshards" / "shuffle_spill") == set()
@@ -295,7 +304,7 @@ def test_removing_spill_files_twice_succeeds(out: Path, shard_group: ShardGroup,
     )
     assert result.spill_files["train"]
     for _ in range(2):
-        pretraining_dir.remove_spill_files(FILES, OutputDir(str(out)))
+        pretraining_dir.remove_spill_files(make_job(out))
         assert list_files(out) == {f".bioshards/build_reports/{shard_group.name}.json"}
 
 
@@ -303,7 +312,8 @@ def test_removing_spill_files_twice_succeeds(out: Path, shard_group: ShardGroup,
 
 
 def is_finished(out: Path, inputs: list[PretrainingInput] | None = None) -> bool:
-    return pretraining_dir.is_up_to_date(FILES, OutputDir(str(out)), INPUTS if inputs is None else inputs)
+    job = make_job(out, INPUTS if inputs is None else inputs)
+    return is_up_to_date(FILES, job.output, PretrainingManifest, job.inputs_key)
 
 
 def test_set_is_up_to_date_while_inputs_and_files_are_unchanged(

@@ -66,7 +66,7 @@ def test_abstracts_with_full_text_are_dropped_and_counted(
     full = write_full_text(tmp_path / "full", ["pubmed:3", "pubmed:7", "pubmed:40", "pubmed:9999"], abstracts)
     lists = overlap_filter.load_overlap_lists(FILES, [abstracts, full])
     (listed,) = arrow_io.read_documents_manifest(FILES, full.folder).overlap
-    assert lists == {abstracts.folder: {full.folder: listed.rows_sha256}}
+    assert lists == {abstracts.folder: {full.folder: listed.sha256}}
     result = build_from_group(
         out, make_single_group(abstracts, overlap_lists=lists[abstracts.folder]), make_build_config(encoder)
     )

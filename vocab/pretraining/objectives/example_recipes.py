@@ -17,39 +17,17 @@ MAX_SEQ_LENGTH: Final = 65_535
 
 
 @dataclass(frozen=True, slots=True)
-class BuildCost:
-    """Measured speed of one core, on abstracts of 1,920 bytes in document shards.
-
-    tests/bench/tables/cost_table.py measures it.
-
-    Attributes:
-        megabytes_per_second: input of one pass, as stored.
-        extra_pass_seconds_per_megabyte: seconds of every further pass.
-    """
-
-    megabytes_per_second: float
-    extra_pass_seconds_per_megabyte: float
-
-    def estimate_core_seconds(self, size: float, num_passes: int) -> float:
-        """Return the seconds of one core for ``size`` bytes of document shards."""
-        extra_seconds_per_megabyte = (num_passes - 1) * self.extra_pass_seconds_per_megabyte
-        return size / 1e6 / self.megabytes_per_second + extra_seconds_per_megabyte * size / 1e6
-
-
-@dataclass(frozen=True, slots=True)
 class PretrainingObjective:
     """Properties of an objective.
 
     Attributes:
         has_labels: True if rows have a ``label``.
         loss_reason: reason for which tokens are in no row, as in the manifest; None if none are lost.
-        cost: speed of the builder, for ``--dry-run``.
         options: options of ``shards_to_pretraining`` that apply to some objectives only, and to this one.
     """
 
     has_labels: bool
     loss_reason: str | None
-    cost: BuildCost
     options: frozenset[str]
 
 
@@ -57,25 +35,21 @@ OBJECTIVES: Final[dict[str, PretrainingObjective]] = {
     "electra": PretrainingObjective(
         has_labels=False,
         loss_reason="overflow",
-        cost=BuildCost(12.3, extra_pass_seconds_per_megabyte=0.0181),
         options=frozenset({"--short-seq-prob", "--single-segment-prob", "--keep-overflow"}),
     ),
     "bert": PretrainingObjective(
         has_labels=True,
         loss_reason="truncated",
-        cost=BuildCost(12.9, extra_pass_seconds_per_megabyte=0.0212),
         options=frozenset({"--short-seq-prob"}),
     ),
     "albert": PretrainingObjective(
         has_labels=True,
         loss_reason="truncated",
-        cost=BuildCost(13.4, extra_pass_seconds_per_megabyte=0.0138),
         options=frozenset({"--short-seq-prob", "--as-published"}),
     ),
     "plain": PretrainingObjective(
         has_labels=False,
         loss_reason=None,
-        cost=BuildCost(12.6, extra_pass_seconds_per_megabyte=0.0039),
         options=frozenset(),
     ),
 }

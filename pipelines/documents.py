@@ -1,0 +1,63 @@
+"""What the pipelines that read document shards share: the beginning and the end of their runs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from bioshards.corpus.output import output_layout
+from bioshards.corpus.shards import input_dirs
+from bioshards.corpus.shards.input_dirs import DocumentsInput
+from bioshards.pipelines.context import JobSpec, PathOption
+from bioshards.pipelines.execution.session import make_absolute, translate_output_errors
+from bioshards.pipelines.options.pipeline_options import DocumentsOptions
+from bioshards.pipelines.run import CommandLine, Session, open_session
+from bioshards.pipelines.steps import Job
+
+
+def open_documents_session(
+    line: CommandLine, options: DocumentsOptions, other_paths: Iterable[PathOption] = ()
+) -> Session:
+    """Open the storage of the output, the inputs and other paths that the options name."""
+    output = [PathOption("--output", options.output, is_written=True)] if options.output else []
+    inputs = [PathOption("--input", make_absolute(folder)) for folder in options.input]
+    return open_session(line, options, [*output, *inputs, *other_paths])
+
+
+def load_inputs(session: Session, options: DocumentsOptions) -> list[DocumentsInput]:
+    """Load the directories of documents to read.
+
+    Raises:
+        UserError: one cannot be used, or is the output.
+    """
+    folders = [make_absolute(folder) for folder in options.input]
+    input_dirs.check_disjoint(folders, make_absolute(options.output))
+    return input_dirs.load_document_inputs(session.storage, folders)
+
+
+def check_output(job: Job, config: object) -> None:
+    """Check that the output is new or has the configuration of the run.
+
+    Raises:
+        OutputMismatchError: it has another one.
+    """
+    with translate_output_errors(job.output.path):
+        output_layout.check_config(job.storage, job.output, msgspec.to_builtins(config))
+
+
+def find_versions(libraries: Sequence[str]) -> dict[str, str]:
+    """Return the installed versions of libraries that results depend on."""
+    return {library: importlib.metadata.version(library) for library in libraries}
+
+
+def make_spec(pipeline: str, job: Job, num_items: int, library_versions: Mapping[str, str]) -> JobSpec:
+    """Return the specification of a job whose workers need the extra ``vocab``."""
+    return JobSpec(pipeline, job.output.path, num_items, ("vocab",), library_versions)
+
+
+def format_finished(job: Job, inputs: Sequence[object]) -> str:
+    """Return the message on a finished output whose inputs have not changed."""
+    unchanged = f"its {len(inputs)} inputs are unchanged" if len(inputs) > 1 else "its input is unchanged"
+    return f"{job.output.path} is finished and {unchanged}: nothing to do."

@@ -1,1 +1,0 @@
-"""Drivers: from parsed options to a finished output, one a command."""

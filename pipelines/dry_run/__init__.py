@@ -1,1 +1,0 @@
-"""The plan and the cost of a run before it starts."""

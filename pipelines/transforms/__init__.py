@@ -1,1 +1,0 @@
-"""PTransforms: each wires one function of corpus/ or vocab/ into a pipeline."""
