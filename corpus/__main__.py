@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 
 from bioshards.corpus.errors import FAILED, INTERRUPTED, OK, InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.ui.error_report import report_error
+from bioshards.corpus.ui.command_line import report_error
 from bioshards.corpus.ui.options import Argument, Option, OptionParser
 
 

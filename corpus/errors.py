@@ -9,7 +9,7 @@ branch           exit code  meaning
 ===============  =========  ==================================================================
 
 The message of a :class:`UserError` or :class:`RunError` is complete: it says what, where, why and what
-to do. ``corpus/ui/error_report.py`` turns any exception into a message and an exit code, for every command.
+to do. ``corpus/ui/command_line.py`` turns any exception into a message and an exit code, for every command.
 """
 
 from __future__ import annotations

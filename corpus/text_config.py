@@ -17,8 +17,7 @@ from bioshards.corpus.manifest import Json
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.text.cleaning import CLEANING_RULES
 from bioshards.corpus.text.line_format import ASCII_ONLY, SHORT_LINES, LineFormatter
-from bioshards.corpus.ui.options import Option
-from bioshards.corpus.ui.value_parsers import complement_of, int_at_least, language_list, subset_of
+from bioshards.corpus.ui.options import Option, complement_of, int_at_least, language_list, subset_of
 
 ISSNS: Final = "issns"
 """Name by which parsers are asked for the ISSNs of the journal, which are no column."""

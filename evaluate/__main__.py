@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 from bioshards.corpus.errors import FAILED, OK, InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.command_line import CommandResult, run_command
-from bioshards.corpus.ui.options import Argument, Option, OptionParser, Overrides
+from bioshards.corpus.ui.options import Argument, Option, OptionParser, Overrides, int_at_least, worker_count
 from bioshards.corpus.ui.progress import Progress
-from bioshards.corpus.ui.value_parsers import int_at_least, worker_count
 from bioshards.evaluate.benchmarks.definition import Split
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.config.legacy_mode import LegacyMode

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from bioshards.corpus.errors import INTERRUPTED, MissingExtraError, UsageError
-from bioshards.corpus.ui.command_line import interrupt_on_sigterm
-from bioshards.corpus.ui.error_report import report_error
+from bioshards.corpus.ui.command_line import interrupt_on_sigterm, report_error
 from bioshards.pipelines.options.parser import Parser
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from bioshards.corpus.download.sources import (
@@ -20,8 +19,7 @@ from bioshards.corpus.download.sources import (
 from bioshards.corpus.errors import OutputMismatchError, UsageError
 from bioshards.corpus.jats.filters import LICENCES_OPTION
 from bioshards.corpus.licences import DEFAULT_LICENCES
-from bioshards.corpus.ui.options import Option
-from bioshards.corpus.ui.value_parsers import nonempty_subset_of
+from bioshards.corpus.ui.options import Option, nonempty_subset_of
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.options.pipeline_options import (
     CONNECTIONS_OPTION,
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from bioshards.corpus.storage.storage_protocol import Storage
     from bioshards.pipelines.context import JobSpec
     from bioshards.pipelines.download_steps import FetchJob
+    from bioshards.pipelines.execution.progress_monitor import StepBar
     from bioshards.pipelines.inputs.downloads import SourceListing
     from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan
     from bioshards.pipelines.run import CommandLine, Session
@@ -135,7 +134,6 @@ def run(options: FetchOptions, line: CommandLine) -> int:
     from bioshards.pipelines import dry_run
     from bioshards.pipelines.context import JobSpec, PathOption
     from bioshards.pipelines.download_steps import FetchJob
-    from bioshards.pipelines.execution.progress_monitor import FetchProgress
     from bioshards.pipelines.inputs import article_files
     from bioshards.pipelines.inputs.downloads import REMOTE_SLOTS, list_source, resolve_mirror_folder
     from bioshards.pipelines.run import check_published, open_session, print_notices
@@ -181,11 +179,28 @@ def run(options: FetchOptions, line: CommandLine) -> int:
         job.storage.remove(job.output.result_path)  # the graph removes the manifest, after its checks
         has_work = plan or any(listing.to_fetch for listing in listings.values())
         workers = options.workers if has_work else 1
-        result = session.execute(job, spec, build, workers, partial(FetchProgress, mirror, listings, plan))
+        result = session.execute(job, spec, build, workers, _list_bars(listings, plan))
         _print_result(result)
         check_published(result)
         print(f"mirror:   {folder}\nreport:   {job.output.manifest_path}")
     return session.compare(job)
+
+
+def _list_bars(listings: Mapping[str, SourceListing], plan: PmcArticlePlan | None) -> list[StepBar]:
+    from bioshards.pipelines.execution.progress_monitor import StepBar
+
+    sizes = [remote_file.size for listing in listings.values() for remote_file in listing.to_fetch]
+    if all(sizes):
+        texts = {"fetched": f"{{:,}}/{len(sizes):,} files"}
+        files = StepBar("received", "fetching files", "B", sum(sizes), texts=texts)
+    else:
+        files = StepBar("received", "fetching files", " files", len(sizes), "fetched")
+    num_ranges = len(plan.ranges) if plan else 0
+    return [
+        files,
+        StepBar("ranges", "fetching articles", " ranges", num_ranges, texts={"requests": "{:,} requests"}),
+        StepBar("publish", "publishing"),
+    ]
 
 
 def _make_config(

@@ -14,9 +14,9 @@ import msgspec
 from bioshards.corpus.errors import NOT_PUBLISHED, OK, RunError, escape_line
 from bioshards.corpus.lifecycle.job import RunManifest
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
 from bioshards.pipelines.execution import executor, session
+from bioshards.pipelines.execution.progress_monitor import StepBar
 from bioshards.pipelines.options.pipeline_options import RunOptions
 from bioshards.pipelines.reproduction import compare_with_manifest, read_manifest_file
 
@@ -90,10 +90,10 @@ class Session:
         spec: JobSpec,
         build: Build,
         workers: int,
-        make_progress: Callable[[Progress], executor.ProgressMonitor],
+        bars: Sequence[StepBar],
     ) -> dict[str, Any]:
-        """Run the graph to its end and return what its last step left."""
-        executor.execute(build, self.context, workers, spec, make_progress)
+        """Run the graph to its end, with bars of its steps, and return what the last one left."""
+        executor.execute(build, self.context, workers, spec, bars)
         result: dict[str, Any] = job.storage.read_json(job.output.result_path)
         return result
 

@@ -42,7 +42,7 @@ from bioshards.corpus.text_config import TextConfig
 from bioshards.pipelines import dry_run
 from bioshards.pipelines.context import JobSpec, PathOption
 from bioshards.pipelines.download_steps import fetch_and_stage, stage_file
-from bioshards.pipelines.execution.progress_monitor import ShardsProgress
+from bioshards.pipelines.execution.progress_monitor import StepBar
 from bioshards.pipelines.execution.session import make_absolute, translate_output_errors
 from bioshards.pipelines.inputs.downloads import split_into_slots
 from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan, RunInputs
@@ -243,13 +243,38 @@ def run_job(
             spec,
             lambda root: build(root, job),
             _count_workers(job, inputs, options.workers),
-            lambda progress: ShardsProgress(job.storage, job.output, inputs, progress),
+            list_bars(job, inputs),
         )
         for path, detail in result["bad_files"]:
             print(escape_line(f"bad file: {path}: {detail}"), file=sys.stderr)
         check_published(result)
         _print_summary(job)
     return session.compare(job)
+
+
+def list_bars(job: ShardsJob, inputs: RunInputs) -> list[StepBar]:
+    """Return the bars of a run: the bytes of the files to stage, then the steps that follow."""
+    sizes = [file.size for file in inputs.available] + [file.size for file in inputs.to_fetch]
+    texts = {
+        "stage": f"{{:,}}/{inputs.num_items:,} files",
+        "fetched": "{:,} fetched",
+        "requests": "{:,} requests",
+    }
+    staged = job.output.staged_folder
+    if all(sizes) and not inputs.article_plan:
+        stage = StepBar("stage", "staging", "B", sum(sizes), "units", texts, staged)
+    else:
+        stage = StepBar("stage", "staging", " files", inputs.num_items, texts=texts, reports=staged)
+    return [
+        stage,
+        StepBar("decide", "resolving versions"),
+        StepBar("candidates", "comparing documents", " bands", near_duplicates.NUM_BANDS),
+        StepBar("duplicates", "finding duplicates"),
+        StepBar("finalize", "finishing the shards", " files", inputs.num_items),
+        StepBar("keys", "reading keys of shards", " shards"),
+        StepBar("overlap", "finding abstracts of articles"),
+        StepBar("publish", "publishing"),
+    ]
 
 
 def _is_up_to_date(job: ShardsJob, inputs: RunInputs, verify_inputs: bool) -> bool:

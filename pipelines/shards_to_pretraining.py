@@ -10,12 +10,10 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from bioshards.corpus.errors import UsageError
-from bioshards.corpus.ui.options import Option
-from bioshards.corpus.ui.value_parsers import fraction, int_at_least
+from bioshards.corpus.ui.options import Option, fraction, int_at_least
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.options.pipeline_options import (
     DOCUMENTS_OPTION,
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     import apache_beam as beam
 
     from bioshards.corpus.shards.input_dirs import DocumentsInput
+    from bioshards.pipelines.execution.progress_monitor import StepBar
     from bioshards.pipelines.run import CommandLine, Session
     from bioshards.vocab.pretraining.job import PretrainingJob
     from bioshards.vocab.pretraining.overlap_filter import OverlapLists
@@ -215,7 +214,6 @@ def run(options: PretrainingOptions, line: CommandLine) -> int:
     from bioshards.corpus.output import output_layout
     from bioshards.pipelines import documents, dry_run
     from bioshards.pipelines.context import PathOption
-    from bioshards.pipelines.execution.progress_monitor import PretrainingProgress
     from bioshards.pipelines.run import check_published
     from bioshards.pipelines.steps import create, each, finish, listed, once
     from bioshards.vocab.pretraining import near_duplicate_filter, overlap_filter, pretraining_dir
@@ -270,10 +268,28 @@ def run(options: PretrainingOptions, line: CommandLine) -> int:
             # Shuffling and comparing have more items than groups.
             has_wider_step = job.config.dedup == "near" or job.num_buckets
             workers = options.workers if has_wider_step else min(options.workers, max(1, len(groups)))
-            result = session.execute(job, spec, build, workers, partial(PretrainingProgress, job, groups))
+            result = session.execute(job, spec, build, workers, _list_bars(job, groups))
             check_published(result)
             _print_summary(job)
     return session.compare(job)
+
+
+def _list_bars(job: PretrainingJob, groups: Sequence[ShardGroup]) -> list[StepBar]:
+    from bioshards.corpus.lifecycle.near_duplicates import NUM_BANDS
+    from bioshards.pipelines.execution.progress_monitor import StepBar
+
+    shards = [shard for group in groups for shard in group.shards]
+    documents = sum(shard.rows for shard in shards)
+    texts = {"build": f"{{:,}}/{len(groups):,} groups of shards"}
+    reports = job.output.build_reports_folder
+    return [
+        StepBar("sign", "reading the documents for near duplicates", " shards", len(shards)),
+        StepBar("candidates", "comparing documents", " bands", NUM_BANDS),
+        StepBar("duplicates", "finding near duplicates"),
+        StepBar("build", "making examples", " documents", documents, "units", texts, reports),
+        StepBar("merge", "merging the shards", " buckets", sum(job.num_buckets.values())),
+        StepBar("publish", "publishing"),
+    ]
 
 
 def _make_job(

@@ -9,20 +9,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from bioshards.corpus.errors import UsageError
-from bioshards.corpus.ui.options import Option
-from bioshards.corpus.ui.value_parsers import fraction, int_at_least
+from bioshards.corpus.ui.options import Option, fraction, int_at_least
 from bioshards.pipelines.options.parser import Parser
 from bioshards.pipelines.options.pipeline_options import DOCUMENTS_OPTION, DocumentsOptions
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from bioshards.corpus.manifest import ValidationWords, WordTotals
+    from bioshards.corpus.manifest import Shard, ValidationWords, WordTotals
     from bioshards.corpus.shards.input_dirs import DocumentsInput
+    from bioshards.pipelines.execution.progress_monitor import StepBar
     from bioshards.pipelines.run import CommandLine, Session
     from bioshards.vocab.counting.count_steps import WordsJob
 
@@ -85,7 +84,6 @@ def run(options: WordsOptions, line: CommandLine) -> int:
     from bioshards.corpus.manifest import WordsManifest
     from bioshards.corpus.output import output_layout
     from bioshards.pipelines import documents, dry_run
-    from bioshards.pipelines.execution.progress_monitor import WordsProgress
     from bioshards.pipelines.run import check_published
     from bioshards.pipelines.steps import create, each, finish, listed
     from bioshards.vocab.counting import count_steps
@@ -116,10 +114,23 @@ def run(options: WordsOptions, line: CommandLine) -> int:
         else:
             output_layout.reset(job.storage, job.output)
             workers = min(options.workers, max(1, len(shards)))
-            result = session.execute(job, spec, build, workers, partial(WordsProgress, job, shards))
+            result = session.execute(job, spec, build, workers, _list_bars(job, shards))
             check_published(result)
             _print_summary(job)
     return session.compare(job)
+
+
+def _list_bars(job: WordsJob, shards: Sequence[tuple[str, Shard]]) -> list[StepBar]:
+    from bioshards.pipelines.execution.progress_monitor import StepBar
+    from bioshards.vocab.counting.word_counts import NUM_BUCKETS
+
+    documents = sum(shard.rows for _, shard in shards)
+    texts = {"count": f"{{:,}}/{len(shards):,} shards"}
+    return [
+        StepBar("count", "counting", " documents", documents, "units", texts, job.output.word_counts_folder),
+        StepBar("merge", "merging the counts", " buckets", NUM_BUCKETS),
+        StepBar("publish", "publishing"),
+    ]
 
 
 def _make_job(options: WordsOptions, session: Session, inputs: Sequence[DocumentsInput]) -> WordsJob:

@@ -32,12 +32,12 @@ import msgspec
 from apache_beam.pvalue import AsList
 from apache_beam.typehints.decorators import no_annotations
 
+from bioshards.corpus import progress_notes
 from bioshards.corpus.errors import WorkerError
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.retry import retry
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.corpus.ui import progress_notes
 
 NAMESPACE: Final = "bioshards"
 """Of Beam's metrics."""

@@ -17,7 +17,7 @@ from threading import Event
 from typing import Annotated, Final
 
 from bioshards.corpus.errors import INTERRUPTED, OK, USAGE_ERROR
-from bioshards.corpus.ui.error_report import report_error
+from bioshards.corpus.ui.command_line import report_error
 from bioshards.corpus.ui.options import Argument, Option, OptionParser
 from bioshards.corpus.ui.progress import Progress
 from bioshards.train.config.train_job import TrainJob

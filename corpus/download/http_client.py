@@ -22,6 +22,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 import urllib3.exceptions
 
+from bioshards.corpus import progress_notes
 from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.errors import KEPT, RunError, quote
 from bioshards.corpus.storage.retry import (
@@ -334,6 +335,7 @@ class _Attempts:
             self._server.report_wait(text)
         else:
             self._server.rate_limiter.note_wait(text)
+            progress_notes.report_wait(text)
 
 
 def _make_long_pause_error(url: str, failure: Exception, pause: float) -> OutageError:

@@ -22,6 +22,7 @@ from typing import Final
 import msgspec
 from lxml import etree
 
+from bioshards.corpus import progress_notes
 from bioshards.corpus.download.http_client import Connection, NotFoundError, RefusedError
 from bioshards.corpus.download.listing import RemoteFile
 from bioshards.corpus.errors import BadFileError
@@ -245,6 +246,7 @@ class Mirror:
                         verifier = DownloadVerifier(remote_file.root_name)
                     resumable.write(block)
                     fetched_bytes += len(block)
+                    progress_notes.count("received", len(block))
                     verifier.feed(block)
                 actual_md5 = verifier.finish(published_md5)
             except (BadFileError, NotFoundError):
@@ -253,6 +255,7 @@ class Mirror:
             self.storage.remove(_record_path(path))
             self.storage.remove(f"{path}.md5")
             resumable.commit()
+            progress_notes.count("fetched")
             [info] = self.storage.glob(path)
             seconds = round(time.monotonic() - started, 3)
             # Write the record while this process holds the lock: a waiting process then finds the file.

@@ -19,8 +19,7 @@ from bioshards.corpus.text_config import (
     find_common_drop_reason,
     find_length_drop_reason,
 )
-from bioshards.corpus.ui.options import Option
-from bioshards.corpus.ui.value_parsers import language_list, lower_case_list, nonempty_subset_of, subset_of
+from bioshards.corpus.ui.options import Option, language_list, lower_case_list, nonempty_subset_of, subset_of
 
 if TYPE_CHECKING:
     from bioshards.corpus.jats.article_metadata import ArticleMetadata

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from bioshards.corpus import progress_notes
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.gc_pause import pause_gc
@@ -27,7 +28,6 @@ from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import make_schema
 from bioshards.corpus.source_record import DAMAGED_COPY, SourceRecord
 from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
-from bioshards.corpus.ui import progress_notes
 
 STAGED_FIELDS: Final = (
     pa.field("drop_reason", pa.dictionary(pa.int8(), pa.string())),
@@ -55,6 +55,7 @@ def stage_source(job: ShardsJob, source: SourceFile) -> StageResult:
     """
     try:
         md5 = compute_input_md5(job, source)
+        progress_notes.begin_item(source.size)
         output_name = f"{source.stem}-{md5[:8]}"
         report_path = job.output.staged_path(output_name, "json")
         if job.storage.exists(report_path):
@@ -89,7 +90,6 @@ class _Stager:
 
     def run(self) -> dict[str, Any]:
         """Stage the source and return the fields of its result as JSON values."""
-        progress_notes.begin_item(self._output_name)
         storage, output = self._job.storage, self._job.output
         with contextlib.ExitStack() as stack:
             stack.enter_context(pause_gc())
@@ -145,7 +145,6 @@ class _Stager:
                     chunks.append(_make_staged_batch(documents, drop_reasons, self._schema))
                     documents, drop_reasons, chunk_characters = [], [], 0
                 if is_full:
-                    progress_notes.add_units(rows)
                     yield pa.concat_batches(chunks)
                     chunks, rows, characters = [], 0, 0
         if documents:

@@ -25,8 +25,7 @@ from bioshards.corpus.text_config import (
     find_length_drop_reason,
     parse_names,
 )
-from bioshards.corpus.ui.options import Option
-from bioshards.corpus.ui.value_parsers import int_at_least, language_list, name_list
+from bioshards.corpus.ui.options import Option, int_at_least, language_list, name_list
 
 if TYPE_CHECKING:
     from bioshards.corpus.pubmed.citation import Citation

@@ -80,8 +80,12 @@ def make_temporary_folder(purpose: str) -> Iterator[str]:
 
 
 def _remove_if_unlocked(folder: str) -> None:
+    """Remove a folder of this user whose process has ended; what other users put there is left alone."""
     with contextlib.suppress(OSError):
-        if time.time() - os.stat(folder).st_mtime > _MIN_AGE_SECONDS:
-            with open(f"{folder}/{_TEMPORARY_FOLDER_LOCK}", "rb") as file:
+        info = os.lstat(folder)
+        if info.st_uid == os.getuid() and time.time() - info.st_mtime > _MIN_AGE_SECONDS:
+            # A pipe in place of the lock would keep a plain open waiting for its writer.
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            with open(os.open(f"{folder}/{_TEMPORARY_FOLDER_LOCK}", flags), "rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)

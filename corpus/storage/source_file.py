@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final, TypeAlias
 
+from bioshards.corpus import progress_notes
 from bioshards.corpus.errors import (
     BadFileError,
     DiskFullError,
@@ -262,7 +263,7 @@ def open_source(storage: Storage, path: str) -> Iterator[BinaryIO]:
     """
     try:
         with storage.open(path) as file:
-            yield file
+            yield progress_notes.count_reads(file)
     except (DiskFullError, TransientStorageError):
         raise
     except OSError as error:

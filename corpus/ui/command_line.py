@@ -1,16 +1,32 @@
-"""Run a command: from its work to what it prints and its exit code."""
+"""Run a command: from its work, or the exception that ends it, to what it prints and its exit code."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from bioshards.corpus.errors import INTERRUPTED, OK, USAGE_ERROR
-from bioshards.corpus.ui.error_report import report_error
+from bioshards.corpus.errors import (
+    DISK_FULL,
+    FAILED,
+    INTERRUPTED,
+    OK,
+    USAGE_ERROR,
+    BioshardsError,
+    WorkerError,
+    escape_controls,
+)
+from bioshards.corpus.storage.local_storage import (
+    DISK_FULL_ERRORS,
+    get_temporary_folder,
+    make_disk_full_error,
+)
 
 
 class CommandResult(NamedTuple):
@@ -60,3 +76,67 @@ def run_command(name: str, run: Callable[[], CommandResult], interrupted: str, o
     with contextlib.suppress(OSError):
         print(f"{name}: {message}", file=sys.stderr)
     return exit_code
+
+
+_NO_SPACE = tuple(os.strerror(number) for number in DISK_FULL_ERRORS)
+
+
+class ErrorReport(NamedTuple):
+    """Last message and exit code of a failed command."""
+
+    message: str
+    exit_code: int
+
+
+def report_error(error: Exception, out_of_memory: str = "give a machine with more") -> ErrorReport:
+    """Return the message and exit code for an exception that ends a command.
+
+    The message is fit for a terminal: control characters are escaped.  With ``BIOSHARDS_TRACEBACK`` set, the
+    traceback is printed to standard error.
+
+    Args:
+        error: the exception.
+        out_of_memory: advice for out-of-memory errors.
+    """
+    if os.environ.get("BIOSHARDS_TRACEBACK"):
+        print(escape_controls("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+    report = _make_report(error, out_of_memory)
+    return report._replace(message=escape_controls(report.message))
+
+
+def _make_report(error: Exception, out_of_memory: str) -> ErrorReport:
+    if isinstance(error, WorkerError):
+        if is_disk_full(error.detail.message) and not error.detail.is_ours:
+            return ErrorReport(describe_full_disk(), FAILED)
+        return ErrorReport(_with_hint(error.detail.description, error.detail.hint), FAILED)
+    if isinstance(error, BioshardsError):
+        return ErrorReport(_with_hint(str(error), error.hint), error.exit_code)
+    if isinstance(error, OSError) and error.errno in DISK_FULL_ERRORS and isinstance(error.filename, str):
+        return _make_report(make_disk_full_error(error.filename, error.errno), out_of_memory)
+    if is_disk_full(str(error)):  # also as text, from a library
+        return ErrorReport(describe_full_disk(), FAILED)
+    if isinstance(error, OSError):
+        location = f"{error.filename}: " if error.filename else ""
+        return ErrorReport(f"{location}{error.strerror or error}", FAILED)
+    if isinstance(error, MemoryError) or "out of memory" in str(error):
+        return ErrorReport(f"memory ran out: {out_of_memory}", FAILED)
+    hint = "BIOSHARDS_TRACEBACK=1 shows where it failed"
+    return ErrorReport(_with_hint(f"{type(error).__name__}: {error}", hint), FAILED)
+
+
+def is_disk_full(text: str) -> bool:
+    """Return True if the text of an error says that a disk is full."""
+    return any(message in text for message in _NO_SPACE)
+
+
+def describe_full_disk() -> str:
+    """Return the message for a full disk whose place the error does not say."""
+    folder = get_temporary_folder()
+    try:
+        return f"{DISK_FULL}. The temporary folder {folder} has {shutil.disk_usage(folder).free:,} bytes free"
+    except OSError:
+        return DISK_FULL
+
+
+def _with_hint(message: str, hint: str) -> str:
+    return f"{message.rstrip('.')}. {hint}" if hint else message

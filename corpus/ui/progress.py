@@ -6,14 +6,11 @@ What cannot be written is dropped: nobody who looks at a run can end it.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Any, Final, TextIO, TypeVar
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final, TextIO, TypeVar
 
 from bioshards.corpus.errors import escape_controls
 
@@ -21,13 +18,12 @@ Item = TypeVar("Item")
 
 _REDRAW_SECONDS: Final = 0.1
 _LOG_INTERVAL_SECONDS: Final = 10
-_MAX_BARS: Final = 20
-"""Bars that are drawn at most; tqdm draws none in a terminal that has no size."""
-_DEFAULT_COLUMNS: Final = 79
-_CURSOR_UP: Final = "\x1b[A"
-"""What tqdm writes to get from the second bar to the first."""
 _TICK_SECONDS: Final = 1.0
 """How often the elapsed time of a bar without a total is drawn anew."""
+_MAX_BARS: Final = 20
+"""Bars that are drawn at most; tqdm draws none in a terminal that has no size."""
+_COLUMNS: Final = 79
+"""Width of a line in a log, and in a terminal that has no size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +64,10 @@ class Progress:
 
     def write(self, line: str, out: TextIO | None = None) -> None:
         """Print a line above the bars, on ``out`` or where the bars are."""
+        from tqdm import tqdm
+
         bars, stream = _Stream(self.out), _Stream(out or self.out)
-        with (
-            _load_bar_type().external_write_mode(file=bars) if bars.is_terminal else contextlib.nullcontext()
-        ):
+        with tqdm.external_write_mode(file=bars) if bars.is_terminal else contextlib.nullcontext():
             stream.write(escape_controls(line) + "\n")
 
 
@@ -81,13 +77,20 @@ class ProgressBar:
     def __init__(
         self, out: TextIO | None, title: str, total: int | None, unit: str, initial: int, is_transient: bool
     ) -> None:
+        from tqdm import tqdm  # 0.1 s that --help need not wait for
+
+        tqdm.monitor_interval = 0  # its thread looks after bars that choose their own interval
         self._stream = stream = _Stream(out)
-        self._total, self._initial = total, initial
-        self.count = initial
+        self._total, self.count = total, initial
         self._lock = threading.RLock()
-        self._start_time = time.monotonic()
-        self._has_unit, self._drawn_bar = bool(unit), "|{bar}|" if stream.is_terminal else ""
-        self._bar = _load_bar_type()(
+        if total is None:
+            bar_format = "{desc}" + (": {n_fmt}{unit}" if unit else "") + " [{elapsed}{postfix}]"
+        else:
+            bar_format = (
+                f"{{desc}}: {{percentage:3.0f}}%{'|{bar}|' if stream.is_terminal else ''} "
+                "{n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}, {rate_noinv_fmt}{postfix}]"
+            )
+        self._bar = tqdm(
             desc=escape_controls(title),
             total=total,
             unit=unit,
@@ -102,7 +105,7 @@ class ProgressBar:
             miniters=0,
             delay=0 if stream.is_terminal else 1e-9,  # a log has no line of the beginning
             smoothing=0,  # the rate is the mean of the run
-            bar_format=self._make_format(),
+            bar_format=bar_format,
         )
         self._closed = threading.Event()
         if total is None:
@@ -119,15 +122,14 @@ class ProgressBar:
             self.count = max(self.count, count if self._total is None else min(count, self._total))
             if note is not None:
                 self._bar.set_postfix_str(escape_controls(note), refresh=False)
-            self._bar.bar_format = self._make_format()
             self._bar.ncols = self._stream.count_columns()
             self._bar.update(self.count - self._bar.n)
 
-    def each(self, items: Iterable[Item], count: Callable[[Item], int] = lambda _: 1) -> Iterator[Item]:
-        """Yield the items; each is done, with ``count`` units, when the next one is asked for."""
+    def each(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield the items; each is done when the next one is asked for."""
         for item in items:
             yield item
-            self.advance(count(item))
+            self.advance(1)
 
     def close(self) -> None:
         """End the bar."""
@@ -137,85 +139,51 @@ class ProgressBar:
     def __enter__(self) -> ProgressBar:
         return self
 
-    def __exit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
-
-    def _make_format(self) -> str:
-        from tqdm import tqdm
-
-        if self._total is None:
-            count = ": {n_fmt}{unit}" if self._has_unit else ""
-            return f"{{desc}}{count} [{{elapsed}}{{postfix}}]"
-        left, num_done = "", self.count - self._initial
-        if num_done and self.count < self._total:
-            seconds = (self._total - self.count) * (time.monotonic() - self._start_time) / num_done
-            left = f", {tqdm.format_interval(max(1, seconds))} left"
-        return (
-            f"{{desc}}: {{percentage:3.0f}}%{self._drawn_bar} {{n_fmt}}/{{total_fmt}}{{unit}} "
-            f"[{{elapsed}}{left}, {{rate_noinv_fmt}}{{postfix}}]"
-        )
 
     def _tick(self) -> None:
         while not self._closed.wait(_TICK_SECONDS):
             self._bar.update(0)
 
 
-@functools.cache
-def _load_bar_type() -> Any:
-    """Return tqdm, of which a bar that Ctrl-C leaves half made ends in silence."""
-    from tqdm import tqdm  # 0.1 s that --help need not wait for
-
-    class Bar(tqdm):  # type: ignore[misc]
-        monitor_interval = 0  # its thread looks after bars that choose their own interval
-
-        def __del__(self) -> None:
-            """Do nothing: bars are closed, and half of one cannot be."""
-
-    return Bar
-
-
+@dataclass(slots=True)
 class _Stream:
-    """A stream as tqdm wants it, whose failures are ignored; a log gets whole lines."""
+    """A stream that tqdm writes to, whose failures are ignored; a log gets whole lines, each once."""
 
-    def __init__(self, out: TextIO | None) -> None:
-        self._out = out
-        self._last_line = ""
-        self.is_terminal = False
+    out: TextIO | None
+    last_line: str = field(default="", compare=False)
+
+    @property
+    def is_terminal(self) -> bool:
+        """Return True if bars can be redrawn."""
         with contextlib.suppress(ValueError):  # it is closed
-            self.is_terminal = out is not None and out.isatty()
+            return self.out is not None and self.out.isatty()
+        return False
+
+    @property
+    def encoding(self) -> str | None:
+        """Return the encoding, by which tqdm chooses the characters of a bar."""
+        return self.out.encoding if self.out else None
 
     def write(self, text: str) -> None:
+        """Write what tqdm draws; in a log, without the way back to the line of the first bar."""
         if not self.is_terminal:
-            line = text.replace(_CURSOR_UP, "").strip("\r\n ")
-            text = f"{line}\n" if line not in ("", self._last_line) else ""
-            self._last_line = line or self._last_line
+            line = text.replace("\x1b[A", "").strip("\r\n ")
+            text = f"{line}\n" if line not in ("", self.last_line) else ""
+            self.last_line = line or self.last_line
         # Closed, full, or another encoding; RuntimeError: a signal's handler writes while this is written.
         with contextlib.suppress(OSError, ValueError, RuntimeError):
-            if text and self._out is not None:
-                self._out.write(text)
-                self._out.flush()
-
-    def count_columns(self) -> int | None:
-        """Return the width of the terminal; None in a log, whose lines have any length."""
-        if not self.is_terminal or self._out is None:
-            return None
-        with contextlib.suppress(OSError, ValueError):
-            if columns := os.get_terminal_size(self._out.fileno()).columns:
-                return columns - 1
-        return _DEFAULT_COLUMNS
+            if text and self.out is not None:
+                self.out.write(text)
+                self.out.flush()
 
     def flush(self) -> None:
         """Do nothing: every write is flushed."""
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Stream) and other._out is self._out
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._out, name)
+    def count_columns(self) -> int:
+        """Return the width of a line."""
+        if self.out is not None and self.is_terminal:
+            with contextlib.suppress(OSError, ValueError):
+                return os.get_terminal_size(self.out.fileno()).columns - 1 or _COLUMNS
+        return _COLUMNS

@@ -14,7 +14,7 @@ from bioshards.corpus.errors import (
     RunError,
     WorkerError,
 )
-from bioshards.corpus.ui.error_report import describe_full_disk, is_disk_full
+from bioshards.corpus.ui.command_line import describe_full_disk, is_disk_full
 from bioshards.pipelines.context import JobSpec, RunContext
 
 

@@ -7,15 +7,17 @@ import contextlib
 import gc
 import shutil
 import traceback
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
+from bioshards.corpus import progress_notes
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.gc_pause import pause_gc
-from bioshards.corpus.ui import progress_notes
+from bioshards.corpus.storage.locks import make_temporary_folder
 from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines.context import JobSpec, RunContext
 from bioshards.pipelines.dataflow import job_status, settings, worker_package
+from bioshards.pipelines.execution.progress_monitor import RunProgress, StepBar
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -28,14 +30,6 @@ REMOTE_POLL_SECONDS: Final = 20
 
 JOB_SERVICE_TIMEOUT_SECONDS: Final = 15
 """How long a job service may take to answer: one that was started a moment ago is not ready yet."""
-
-
-class ProgressMonitor(Protocol):
-    """Says how far a run is."""
-
-    def update(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 def prepare_run(context: RunContext, job_spec: JobSpec) -> None:
@@ -78,12 +72,12 @@ def execute(
     context: RunContext,
     workers: int,
     job_spec: JobSpec,
-    make_progress: Callable[[Progress], ProgressMonitor],
+    bars: Sequence[StepBar],
 ) -> None:
     """Run the graph that ``build`` makes to its end.
 
     Args:
-        make_progress: makes what is called to show how far the run is.
+        bars: the steps whose progress is shown.
 
     Raises:
         KeyboardInterrupt: Ctrl-C or a termination signal; with what to say if the job goes on elsewhere.
@@ -121,8 +115,9 @@ def execute(
     log_path = None if is_remote or workers == 1 else f"{job_spec.output}/.bioshards/error.log"
     with local_runner.redirect_stderr(log_path) as terminal, contextlib.ExitStack() as stack:
         if runner:
-            stack.enter_context(progress_notes.make_folder())
-        progress = make_progress(Progress(terminal))
+            notes_folder = stack.enter_context(make_temporary_folder("progress"))
+            stack.enter_context(progress_notes.write_notes(notes_folder))
+        progress = RunProgress(bars, context.storage, Progress(terminal))
         try:
             local_runner.run_in_thread(
                 run_pipeline, update_progress, REMOTE_POLL_SECONDS if is_remote else POLL_SECONDS

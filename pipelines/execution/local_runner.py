@@ -16,7 +16,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, Final, TextIO
+from typing import BinaryIO, TextIO
 
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 from apache_beam.portability.api import beam_provision_api_pb2
@@ -24,18 +24,7 @@ from apache_beam.runners.portability.fn_api_runner import fn_runner
 from apache_beam.runners.portability.portable_runner import JobServiceHandle
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-_WORKER_CODE: Final = """
-import gc, os
-gc.disable()
-from apache_beam.runners.worker import sdk_worker_main
-gc.enable()
-gc.freeze()
-sdk_worker_main.main([])
-os._exit(0)
-"""
-"""What a worker process runs: Beam's own program. Without the lines on garbage, each process would search all
-that it imports for it, and take it apart at its end, which costs a second.
-"""
+from bioshards.pipelines.execution import worker
 
 
 def set_workers(options: PipelineOptions, workers: int) -> None:
@@ -54,7 +43,8 @@ def make_runner(options: PipelineOptions) -> fn_runner.FnApiRunner:
     provision_info = beam_provision_api_pb2.ProvisionInfo(pipeline_options=encoded_options)
     environment = None  # the workers are threads of this process
     if options.view_as(DirectOptions).direct_num_workers > 1:
-        command = f"{shlex.quote(sys.executable)} -c {shlex.quote(_WORKER_CODE)}"
+        # Without a shell between, so that this process is the parent.
+        command = f"exec {shlex.quote(sys.executable)} -m {worker.__name__} {os.getpid()}"
         environment = SubprocessSDKEnvironment.from_command_string(command)
         logging.getLogger(fn_runner.__name__).setLevel(logging.ERROR)  # it warns of the mode
     return fn_runner.FnApiRunner(environment, provision_info=fn_runner.ExtendedProvisionInfo(provision_info))
@@ -97,7 +87,7 @@ def run_in_thread(function: Callable[[], None], poll: Callable[[], None], poll_s
     """Run ``function`` to its end in a thread, calling ``poll`` every ``poll_seconds``.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C or a termination signal; the worker processes are gone by then.
+        KeyboardInterrupt: Ctrl-C or a termination signal; the worker processes end with this one.
         Exception: what ``function`` raised.
     """
     errors: list[BaseException] = []
@@ -110,35 +100,9 @@ def run_in_thread(function: Callable[[], None], poll: Callable[[], None], poll_s
             errors.append(error)
 
     thread = threading.Thread(target=run_without_signals, name="pipeline", daemon=True)
-    previous_handler = signal.signal(signal.SIGTERM, _raise_interrupt)
-    try:
-        thread.start()
-        while thread.is_alive():
-            thread.join(poll_seconds)
-            poll()
-    except KeyboardInterrupt:
-        threading.excepthook = lambda _: None  # Beam's threads miss their processes
-        _kill_descendants(os.getpid())
-        raise
-    finally:
-        signal.signal(signal.SIGTERM, previous_handler)
+    thread.start()
+    while thread.is_alive():
+        thread.join(poll_seconds)
+        poll()
     if errors:
         raise errors[0]
-
-
-def _raise_interrupt(_number: int, _frame: object) -> None:
-    raise KeyboardInterrupt
-
-
-def _kill_descendants(pid: int) -> None:
-    """End worker processes at once: what they had begun is under temporary names.
-
-    Where there is no /proc they end by themselves, when the connection to this process closes.
-    """
-    with contextlib.suppress(OSError):
-        for thread_id in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread_id}/children") as children:
-                for child_pid in map(int, children.read().split()):
-                    _kill_descendants(child_pid)
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(child_pid, signal.SIGKILL)

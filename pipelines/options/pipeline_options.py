@@ -14,8 +14,9 @@ from typing import Annotated, Final, Literal, TypeVar
 from bioshards.corpus.download.sources import SOURCES
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.text_config import TextConfig
-from bioshards.corpus.ui.options import Option, Overrides
-from bioshards.corpus.ui.value_parsers import (
+from bioshards.corpus.ui.options import (
+    Option,
+    Overrides,
     contact_address,
     fraction,
     int_at_least,

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 import pytest
 
-from bioshards.corpus.ui.options import Argument, Option, OptionParser, Overrides
-from bioshards.corpus.ui.value_parsers import int_at_least, worker_count
+from bioshards.corpus.ui.options import Argument, Option, OptionParser, Overrides, int_at_least, worker_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

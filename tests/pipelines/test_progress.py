@@ -3,61 +3,42 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.pubmed.discovery import source_from_file
+from bioshards.corpus import progress_notes
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.storage.storage_protocol import FileInfo
-from bioshards.corpus.ui import progress_notes
 from bioshards.corpus.ui.progress import Progress
-from bioshards.pipelines.execution.progress_monitor import ShardsProgress
-from bioshards.pipelines.inputs.run_inputs import RunInputs
+from bioshards.pipelines.execution.progress_monitor import RunProgress, StepBar
 
 FILES = LocalStorage()
 
 
 @pytest.fixture
-def output_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OutputDir]:
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(progress_notes, "_INTERVAL_SECONDS", 0)
-    with progress_notes.make_folder():
-        yield OutputDir(str(tmp_path))
+    folder = tmp_path / "notes"
+    folder.mkdir(0o700)
+    with progress_notes.write_notes(str(folder)):
+        yield folder
 
 
-def write_report(output_dir: OutputDir, output_name: str) -> None:
-    report = {"seconds": 2.0, "result": {"records": 5}}
-    FILES.write_json(output_dir.staged_path(output_name, "json"), report)
+def watch(out: io.StringIO, reports: str = "") -> RunProgress:
+    texts = {"stage": "{:,}/2 files", "fetched": "{:,} fetched"}
+    bars = [
+        StepBar("stage", "staging", "B", 400, "units", texts, reports),
+        StepBar("finalize", "finishing the shards", " files", 2),
+        StepBar("publish", "publishing"),
+    ]
+    return RunProgress(bars, FILES, Progress(out))
 
 
-def watch(output_dir: OutputDir, out: io.StringIO, **sizes: int) -> ShardsProgress:
-    sources = [source_from_file(FileInfo(f"/in/{name}.xml", size, "")) for name, size in sizes.items()]
-    return ShardsProgress(FILES, output_dir, RunInputs(sources), Progress(out))
-
-
-def test_replaced_file_counts_once(output_dir: OutputDir) -> None:
-    for output_name in ("a-00000000", "gone-00000000"):
-        write_report(output_dir, output_name)
-    progress = watch(output_dir, out := io.StringIO(), a=100, b=300)
-    counts = []
-    with progress_notes.note_step("stage"):
-        for output_name in ("a-11111111", "b-11111111"):
-            write_report(output_dir, output_name)
-            progress.update()
-            counts.append(progress._bar.count)
-    progress.close()
-    assert counts == [100, 400]
-    [line] = out.getvalue().splitlines()
-    assert line.startswith("staging: 100% 400/400B [")
-    assert line.endswith(", 2/2 files, 10 records]")
-
-
-def test_progress_within_a_file_and_after_the_last(output_dir: OutputDir) -> None:
-    progress = watch(output_dir, out := io.StringIO(), a=100, b=300)
+def test_progress_within_a_file_and_after_the_last(notes: Path) -> None:
+    progress = watch(out := io.StringIO())
     progress.update()
-    assert progress._bar._bar.postfix == "starting the workers"
     seen = []
 
     def look() -> None:
@@ -65,18 +46,19 @@ def test_progress_within_a_file_and_after_the_last(output_dir: OutputDir) -> Non
         seen.append((progress._bar.count, progress._bar._bar.postfix))
 
     with progress_notes.note_step("stage"):
-        progress_notes.begin_item("b-11111111")
-        progress_notes.add_bytes(250)
-        progress_notes.add_units(4)
+        progress_notes.begin_item(300)
+        progress_notes.add_units(250)
         look()
-        progress_notes.add_bytes(250)  # more than its size: its end was read twice
+        progress_notes.count("fetched")
+        progress_notes.add_units(250)  # more than its size: its end was read twice
         look()
-        write_report(output_dir, "b-11111111")
-        look()
+    look()
+    with progress_notes.note_step("stage"):
+        progress_notes.begin_item(100)  # an earlier run has staged it
     assert seen == [
-        (250, "0/2 files, 4 records"),
-        (300, "0/2 files, 4 records"),
-        (300, "1/2 files, 5 records"),
+        (250, "0/2 files"),
+        (300, "0/2 files, 1 fetched"),
+        (300, "1/2 files, 1 fetched"),
     ]
     with progress_notes.note_step("finalize"):
         progress.update()
@@ -84,26 +66,47 @@ def test_progress_within_a_file_and_after_the_last(output_dir: OutputDir) -> Non
         progress.update()
     progress.close()
     staged, finished, published = out.getvalue().splitlines()
-    assert staged.startswith("staging:  75% 300/400B ")
-    assert finished.startswith("finishing the shards: 100% 1/1 files ")
+    assert staged.startswith("staging: 100% 400/400B [")
+    assert staged.endswith(", 2/2 files, 1 fetched]")
+    assert finished.startswith("finishing the shards: 100% 2/2 files [")
     assert published == "publishing [00:00]"
 
 
-def test_files_of_unknown_size_are_counted(output_dir: OutputDir) -> None:
-    progress = watch(output_dir, out := io.StringIO(), a=100, b=0)
-    write_report(output_dir, "a-11111111")
-    with progress_notes.note_step("stage"):
-        progress.update()
+def test_notes_of_all_workers_are_added(notes: Path) -> None:
+    progress = watch(io.StringIO())
+    for name in ("1", "2"):
+        (notes / name).write_text('{"counts": {"stage": 1, "units": 150}, "wait": "the server says no"}')
+    progress.update()
+    assert progress._bar.count == 300
     progress.close()
-    assert out.getvalue().startswith("staging:  50% 1/2 files [")
 
 
-def test_a_run_elsewhere_that_notes_nothing_says_what_follows(tmp_path: Path) -> None:
-    progress = watch(output_dir := OutputDir(str(tmp_path)), out := io.StringIO(), a=100)
-    write_report(output_dir, "a-11111111")
+def test_waits_are_shown_once_and_not_too_often(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    progress = watch(out := io.StringIO())
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    progress_notes.report_wait("the server\x1b[31m says no")
+    progress.update()
+    progress.update()
+    progress_notes.report_wait("another server too")
+    progress.update()
+    now += 11
+    progress_notes.report_wait("it does again")
     progress.update()
     progress.close()
-    assert [line.partition(" [")[0] for line in out.getvalue().splitlines()] == [
-        "staging: 100% 100/100B",
-        "resolving versions",
+    assert out.getvalue().splitlines() == [
+        "waiting: the server\\x1b[31m says no",
+        "waiting: it does again",
     ]
+
+
+def test_reports_are_counted_on_a_cluster(tmp_path: Path) -> None:
+    """Workers elsewhere note nothing."""
+    reports = str(tmp_path / "staged")
+    progress = watch(out := io.StringIO(), reports)
+    progress.update()
+    FILES.write_json(f"{reports}/a-00000000.json", {})
+    progress.update()
+    progress.close()
+    [line] = out.getvalue().splitlines()
+    assert line == "staging [00:00, 1/2 files]"

@@ -184,7 +184,7 @@ class _ForkedWorker:
 
     def __init__(self) -> None:
         receiver, self._connection = _FORK_CONTEXT.Pipe()
-        self._process = _FORK_CONTEXT.Process(target=_run_worker, args=(receiver,), daemon=True)
+        self._process = _FORK_CONTEXT.Process(target=_run_worker, args=(receiver, os.getpid()), daemon=True)
         self._process.start()
         receiver.close()
 
@@ -209,11 +209,11 @@ class _ForkedWorker:
         return self._process.exitcode
 
 
-def _run_worker(connection: Connection) -> None:
-    from apache_beam.runners.worker import sdk_worker_main
+def _run_worker(connection: Connection, driver: int) -> None:
+    from bioshards.pipelines.execution.worker import run_worker
 
     environment, blocked_signals = connection.recv()
     os.dup2(reduction.recv_handle(connection), 2)
     os.environ.update(environment)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked_signals)
-    sdk_worker_main.main([])
+    run_worker(driver)

@@ -18,6 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus import progress_notes
 from bioshards.corpus.errors import shorten_list
 from bioshards.corpus.lifecycle.job import PublishResult, make_key
 from bioshards.corpus.manifest import (
@@ -36,7 +37,6 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import input_dirs
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.corpus.ui import progress_notes
 from bioshards.vocab.counting import word_counts
 from bioshards.vocab.counting.word_counts import CountConfig
 
@@ -133,6 +133,7 @@ def count_shard(job: WordsJob, folder_and_shard: tuple[str, Shard]) -> ShardCoun
     """Count a shard of a directory, or return its cached counts."""
     storage, output = job.storage, job.output
     folder, shard = folder_and_shard
+    progress_notes.begin_item(shard.rows)
     report_path = output.word_counts_path(shard.sha256, "json")
     if storage.exists(report_path):
         cached = ShardCounts(**storage.read_json(report_path)["shard_counts"])
@@ -140,7 +141,6 @@ def count_shard(job: WordsJob, folder_and_shard: tuple[str, Shard]) -> ShardCoun
     path = f"{folder}/{shard.file}"
     if damage := input_dirs.find_damage(storage, path, shard):
         return ShardCounts(shard.sha256, failure=f"{path}: {damage}")
-    progress_notes.begin_item(shard.sha256)
     result = word_counts.count_shard_words(storage, folder, shard, job.count_config, progress_notes.add_units)
     word_counts.write_counts(storage, output.word_counts_path(shard.sha256, "arrow"), result)
     shard_counts = ShardCounts(

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus import progress_notes
 from bioshards.corpus.lifecycle.rejects import RejectWriter
 from bioshards.corpus.output.output_layout import SPLITS
 from bioshards.corpus.shards import arrow_io, input_dirs, pretraining_schema
-from bioshards.corpus.ui import progress_notes
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import EncodedBatch, Encoder
 from bioshards.vocab.pretraining import (
@@ -45,6 +45,7 @@ def build_group(job: PretrainingJob, shard_group: ShardGroup, duplicates: Sequen
     Args:
         duplicates: file of the decisions on documents to leave out, if there is one.
     """
+    progress_notes.begin_item(sum(shard.rows for shard in shard_group.shards))
     near_duplicates: dict[str, pa.Table] = {}
     for path in duplicates:
         near_duplicates = near_duplicate_filter.read_decisions(job.storage, path, shard_group)
@@ -60,7 +61,6 @@ def build_group(job: PretrainingJob, shard_group: ShardGroup, duplicates: Sequen
         job.storage.remove(report_path)  # before new files of the same names
     if failures := _find_damages(job, shard_group):
         return BuildResult(shard_group.name, failures=failures)
-    progress_notes.begin_item(shard_group.name)
     result = _Builder(job, shard_group, output_stem, near_duplicates).build()
     report = {
         "num_buckets": job.num_buckets,

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from bioshards.corpus import progress_notes
 from bioshards.corpus.download.http_client import Connection, DownloadError
 from bioshards.corpus.download.mirror import parse_root_name, remove_temporaries
 from bioshards.corpus.download.pmc import bucket_inventory, metadata_cache
@@ -36,7 +37,6 @@ from bioshards.corpus.errors import TransientStorageError
 from bioshards.corpus.storage.checksums import md5_of_file
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.corpus.ui import progress_notes
 
 ARTICLE_SCHEMA: Final = pa.schema(
     [
@@ -146,7 +146,6 @@ def fetch_range(update: RangeUpdate) -> RangeReport:
         OutageError: the bucket does not answer.
         OSError: the mirror cannot be written.
     """
-    progress_notes.begin_item(range_label(update.number))
     metadata = update_metadata(update)
     selected = update.article_filter.select(metadata.table)
     if metadata.older_versions:
@@ -209,7 +208,7 @@ def _fetch_articles(
     fetched: dict[str, int] = {}
     failures: list[ArticleFailure] = []
     for name, result in update.pool.map_unordered(fetch, articles):
-        progress_notes.add_units()
+        progress_notes.count("requests")
         if isinstance(result, DownloadError):
             failures.append(ArticleFailure.from_error(articles[name].pmcid, articles[name].version, result))
         else:

@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from bioshards.corpus import progress_notes
 from bioshards.corpus.download.http_client import Connection, DownloadError, NotFoundError
 from bioshards.corpus.download.pmc.bucket_inventory import make_version_keys, read_range, select_newest
 from bioshards.corpus.download.pmc.s3_bucket import (
@@ -47,7 +48,6 @@ from bioshards.corpus.licences import LICENCES, UNKNOWN_LICENCE
 from bioshards.corpus.storage.checksums import md5_of_bytes
 from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.corpus.ui import progress_notes
 
 METADATA_SCHEMA: Final = pa.schema(
     [
@@ -227,7 +227,7 @@ def update_metadata(
     ]
     try:
         for num_done, (listed, result) in enumerate(pool.map_unordered(read, missing), start=1):
-            progress_notes.add_units()
+            progress_notes.count("requests")
             key = listed.pmcid, listed.version
             if isinstance(result, NotFoundError):
                 articles.pop(key, None)

@@ -40,8 +40,7 @@ from bioshards.corpus.shards import arrow_io, input_dirs
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines import cli
-from bioshards.pipelines.execution.progress_monitor import ShardsProgress
-from bioshards.pipelines.inputs.run_inputs import RunInputs
+from bioshards.pipelines.execution.progress_monitor import RunProgress, StepBar
 from bioshards.vocab.pretraining import shard_groups
 from tests.bench.harness import scale_graphs
 from tests.support.corpus import synthetic_documents
@@ -197,7 +196,8 @@ def measure_progress(work: Path, count: int) -> dict[str, Any]:
     folder = Path(output.work_folder, "staged")
     folder.mkdir(parents=True)
     sources = scale_graphs.make_sources(count)
-    progress = ShardsProgress(FILES, output, RunInputs(sources), Progress(io.StringIO()))
+    bars = [StepBar("stage", "staging", " files", count, reports=output.staged_folder)]
+    progress = RunProgress(bars, FILES, Progress(io.StringIO()))
     report = json.dumps({"result": {"records": 30_000}, "seconds": 3.0})
     for source in sources[: count // 2]:
         for ending in ("json", "arrow", "keys"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -75,3 +76,23 @@ def test_leftovers_of_killed_processes_alone_are_removed(
         holders[0].kill()
         for holder in holders:
             holder.communicate()
+
+
+@pytest.mark.parametrize("owner", ["this user", "another user"])
+def test_planted_pipe_hangs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str) -> None:
+    """Another user can put anything under the temporary folder, under any name that is free."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    planted = tmp_path / "bioshards-test-planted"
+    planted.mkdir()
+    os.mkfifo(planted / ".lock")
+    os.mkfifo(tmp_path / "bioshards-test-pipe")
+    (tmp_path / "bioshards-test-link").symlink_to("/")
+    os.utime(planted, (0, 0))
+    if owner == "another user":
+        own_uid = os.getuid()
+        monkeypatch.setattr(os, "getuid", lambda: own_uid + 1)
+    with make_temporary_folder("test") as folder:
+        assert os.path.isdir(folder)
+        assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+    assert planted.exists() == (owner == "another user")
+    assert os.path.lexists(tmp_path / "bioshards-test-pipe")

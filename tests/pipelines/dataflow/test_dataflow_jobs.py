@@ -23,7 +23,6 @@ from apache_beam.runners.dataflow import dataflow_runner
 from bioshards.pipelines import cli
 from bioshards.pipelines.context import JobSpec
 from bioshards.pipelines.dataflow import settings
-from bioshards.pipelines.execution import local_runner
 from bioshards.pipelines.inputs import downloads
 from bioshards.pipelines.storage.remote_storage import RemoteStorage
 from bioshards.pipelines.storage.store_options import StoreOptions, open_store
@@ -217,7 +216,6 @@ def test_interrupted_driver_leaves_the_job_running_and_a_second_run_is_refused(
     def raise_system_exit(code: int) -> None:
         raise SystemExit(code)
 
-    monkeypatch.setattr(local_runner, "_kill_descendants", lambda _: None)  # the store is a descendant
     monkeypatch.setattr(os, "_exit", raise_system_exit)
     threading.Thread(target=interrupt_main_thread, daemon=True).start()
     with pytest.raises(SystemExit) as raised:

@@ -70,7 +70,7 @@ def _find_worker_processes(session: int) -> list[int]:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             program, *arguments = path.read_bytes().split(b"\0")
-            is_worker = b"python" in program and any(b"sdk_worker_main" in argument for argument in arguments)
+            is_worker = b"python" in program and b"bioshards.pipelines.execution.worker" in arguments
             if is_worker and os.getsid(int(path.parent.name)) == session:
                 process_ids.append(int(path.parent.name))
     return process_ids
@@ -130,3 +130,20 @@ def test_killed_worker_ends_the_run_with_an_error(tmp_path: Path) -> None:
     assert "a worker process died, perhaps because memory ran out" in stderr
     assert run_beam(*arguments).returncode == 0
     assert len(load_documents(tmp_path / "out")) == 12_000
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_workers_end_with_the_run(tmp_path: Path, number: signal.Signals) -> None:
+    """The signal reaches the process of the run alone: nobody is left to end its workers."""
+    _, process = _start_run(tmp_path)
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "out" / ".bioshards" / "staged").glob(".tmp-*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert len(_find_worker_processes(process.pid)) == 2
+    os.kill(process.pid, number)
+    process.communicate(timeout=30)
+    deadline = time.monotonic() + 5
+    while _find_worker_processes(process.pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

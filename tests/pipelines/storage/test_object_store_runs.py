@@ -30,7 +30,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.retry import RetryPolicy
 from bioshards.pipelines import cli
 from bioshards.pipelines.execution import executor
-from bioshards.pipelines.execution.progress_monitor import ShardsProgress
+from bioshards.pipelines.execution.progress_monitor import RunProgress
 from bioshards.pipelines.inputs import downloads
 from bioshards.pipelines.storage import store_options
 from bioshards.pipelines.storage.remote_storage import RemoteStorage
@@ -503,11 +503,11 @@ def test_errors_of_the_progress_monitor_do_not_stop_a_run(
         [FileNotFoundError("it is gone"), TransientStorageError("silence")], itertools.repeat(None)
     )
 
-    def raise_next_error(_: ShardsProgress) -> None:
+    def raise_next_error(_: RunProgress) -> None:
         if error := next(errors):
             raise error
 
-    monkeypatch.setattr(ShardsProgress, "update", raise_next_error)
+    monkeypatch.setattr(RunProgress, "update", raise_next_error)
     assert beam_run("pubmed_to_shards", "--output", f"{proxies['gs'].store.url}/unseen") == 0
     assert next(errors) is None
 

@@ -21,7 +21,7 @@ from bioshards.corpus.errors import (
     WorkerError,
     escape_controls,
 )
-from bioshards.corpus.ui.error_report import report_error
+from bioshards.corpus.ui.command_line import report_error
 
 HOSTILE = "\x1b]0;mine\x07\x1b[2J\x9b31m\r\x08\u202egnp.exe\u2028\udc80"
 ESCAPED = r"\x1b]0;mine\x07\x1b[2J\x9b31m\r\x08\u202egnp.exe\u2028\udc80"
