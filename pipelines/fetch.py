@@ -274,7 +274,7 @@ def _claim_mirror(session: Session, output: OutputDir, spec: JobSpec) -> Iterato
     """
     from bioshards.corpus.output import output_layout
     from bioshards.pipelines.execution.executor import prepare_run
-    from bioshards.pipelines.execution.session import translate_output_errors
+    from bioshards.pipelines.run import translate_output_errors
 
     prepare_run(session.context, spec)
     _check_is_mirror(session.storage, output)

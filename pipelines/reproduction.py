@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -15,7 +16,6 @@ from bioshards.corpus.errors import FAILED, OK, InputNotFoundError, InvalidValue
 from bioshards.corpus.lifecycle.job import RunManifest
 from bioshards.corpus.manifest import DocumentsManifest, listed_files, parse_manifest, read_manifest
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.pipelines.execution.session import REDACTED
 
 _OPTION: Final = "--like"
 _NOT_REPEATED: Final = frozenset(
@@ -23,6 +23,23 @@ _NOT_REPEATED: Final = frozenset(
 )
 """Options of the machine and not of the result."""
 _MAX_NAMED: Final = 10
+_REDACTED: Final = "***"
+"""What stands for a secret in the command line of a manifest."""
+_SECRET_OPTION: Final = re.compile(
+    r"(--\w*(?:key|secret|token|password|connection_string)\w*)(=.*)?", re.IGNORECASE
+)
+
+
+def redact_secrets(argv: Sequence[str]) -> list[str]:
+    """Replace access keys, passwords and tokens in arguments by ``***``."""
+    redacted: list[str] = []
+    is_value_secret = False
+    for arg in argv:
+        match = _SECRET_OPTION.fullmatch(arg)
+        value = f"{match[1]}={_REDACTED}" if match and match[2] else arg
+        redacted.append(_REDACTED if is_value_secret else value)
+        is_value_secret = bool(match and not match[2])
+    return redacted
 
 
 def expand_arguments(pipeline: str, argv: Sequence[str]) -> list[str]:
@@ -49,7 +66,7 @@ def expand_arguments(pipeline: str, argv: Sequence[str]) -> list[str]:
             is_repeated = word.partition("=")[0] not in replaced
         if is_repeated:
             repeated.append(word)
-    if secrets := [name for name, value in _iter_options(repeated) if value == REDACTED]:
+    if secrets := [name for name, value in _iter_options(repeated) if value == _REDACTED]:
         raise InvalidValueError(f"--like {path}: a manifest has no secrets; give {', '.join(secrets)} again")
     return [*repeated, *argv]
 

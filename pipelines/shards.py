@@ -43,11 +43,18 @@ from bioshards.pipelines import dry_run
 from bioshards.pipelines.context import JobSpec, PathOption
 from bioshards.pipelines.download_steps import fetch_and_stage, stage_file
 from bioshards.pipelines.execution.progress_monitor import StepBar
-from bioshards.pipelines.execution.session import make_absolute, translate_output_errors
 from bioshards.pipelines.inputs.downloads import split_into_slots
 from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan, RunInputs
 from bioshards.pipelines.options.pipeline_options import ShardsOptions
-from bioshards.pipelines.run import CommandLine, Session, check_published, open_session, print_notices
+from bioshards.pipelines.run import (
+    CommandLine,
+    Session,
+    check_published,
+    make_absolute,
+    open_session,
+    print_notices,
+    translate_output_errors,
+)
 from bioshards.pipelines.steps import create, each, listed, merge, once, slots
 
 ParsedT = TypeVar("ParsedT")

@@ -307,7 +307,7 @@ def _make_job(
     )
     from bioshards.corpus.output.output_layout import FORMAT, OutputDir
     from bioshards.pipelines.documents import find_versions
-    from bioshards.pipelines.execution.session import make_absolute
+    from bioshards.pipelines.run import make_absolute
     from bioshards.vocab.pretraining.global_shuffle import count_buckets
     from bioshards.vocab.pretraining.job import PretrainingJob
 

@@ -137,7 +137,7 @@ def _make_job(options: WordsOptions, session: Session, inputs: Sequence[Document
     from bioshards.corpus.manifest import WordsConfig, WordsRun
     from bioshards.corpus.output.output_layout import FORMAT, OutputDir
     from bioshards.pipelines.documents import find_versions
-    from bioshards.pipelines.execution.session import make_absolute
+    from bioshards.pipelines.run import make_absolute
     from bioshards.vocab.counting.count_steps import WordsJob
 
     return WordsJob(
