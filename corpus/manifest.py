@@ -117,6 +117,15 @@ class RunInfo(Part, frozen=True, kw_only=True):
     """UTC time at which the manifest was written."""
 
 
+class PipelineRun(RunInfo, frozen=True, kw_only=True):
+    """Facts about one run of a pipeline."""
+
+    steps: Steps = msgspec.field(default_factory=dict)
+    """Metrics of every step by name; the same as the runner's."""
+    inputs_key: str = ""
+    """Digest of the inputs: a rerun with the same ones has nothing to do.  Empty if it may mend an input."""
+
+
 class ManifestHeader(Part, frozen=True, kw_only=True):
     """First field of every manifest."""
 
@@ -253,19 +262,15 @@ class Retrieval(Part, frozen=True):
     """UTC time of the download by name of the file."""
 
 
-class DocumentsRun(RunInfo, frozen=True, kw_only=True):
+class DocumentsRun(PipelineRun, frozen=True, kw_only=True):
     """Facts about one run that writes documents."""
 
-    steps: Steps = msgspec.field(default_factory=dict)
-    """Metrics of every step by name; the same as the runner's."""
     listed_at: str | None = None
     """UTC time at which the listing of the server was read; null without downloads."""
     notices: tuple[str, ...] = ()
     """Messages about the inputs, given before the run: files that are not read, listings."""
     retrieved_at: Retrieval | None = None
     """Download times of the source files; null without downloads."""
-    inputs_key: str = ""
-    """Digest of the inputs: a rerun with the same ones has nothing to do.  Empty if it may mend an input."""
 
 
 class DocumentsManifest(ManifestHeader, frozen=True, kw_only=True):
@@ -371,15 +376,11 @@ class WordTotals(Part, frozen=True, kw_only=True):
     """Words of the validation split."""
 
 
-class WordsRun(RunInfo, frozen=True, kw_only=True):
+class WordsRun(PipelineRun, frozen=True, kw_only=True):
     """Facts about one run of ``shards_to_words``."""
 
     inputs: tuple[str, ...]
     """Directories that were read, in the order of ``inputs``."""
-    steps: Steps = msgspec.field(default_factory=dict)
-    """Metrics of every step by name; the same as the runner's."""
-    inputs_key: str = ""
-    """Digest of the inputs: a rerun with the same ones has nothing to do."""
 
 
 class WordsManifest(ManifestHeader, frozen=True, kw_only=True):
@@ -577,17 +578,13 @@ class PretrainingCounts(Part, frozen=True, kw_only=True):
     """Number of tokens by source and year of publication."""
 
 
-class PretrainingRun(RunInfo, frozen=True, kw_only=True):
+class PretrainingRun(PipelineRun, frozen=True, kw_only=True):
     """Facts about one run of ``shards_to_pretraining``."""
 
     inputs: tuple[str, ...]
     """Directories that were read, in the order of ``inputs``."""
     vocabulary: str
     """Directory of the vocabulary."""
-    steps: Steps = msgspec.field(default_factory=dict)
-    """Metrics of every step by name; the same as the runner's."""
-    inputs_key: str = ""
-    """Digest of the inputs: a rerun with the same ones has nothing to do."""
 
 
 class PretrainingManifest(ManifestHeader, frozen=True, kw_only=True):

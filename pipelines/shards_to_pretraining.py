@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from bioshards.corpus.shards.input_dirs import DocumentsInput
     from bioshards.pipelines.execution.progress_monitor import StepBar
     from bioshards.pipelines.run import CommandLine, Session
+    from bioshards.vocab.pretraining.document_filters import OverlapLists
     from bioshards.vocab.pretraining.job import PretrainingJob
-    from bioshards.vocab.pretraining.overlap_filter import OverlapLists
     from bioshards.vocab.pretraining.shard_groups import ShardGroup
     from bioshards.vocab.pretraining.vocabulary_checks import Vocabulary
 
@@ -216,7 +216,7 @@ def run(options: PretrainingOptions, line: CommandLine) -> int:
     from bioshards.pipelines.context import PathOption
     from bioshards.pipelines.run import check_published
     from bioshards.pipelines.steps import create, each, finish, listed, once
-    from bioshards.vocab.pretraining import near_duplicate_filter, overlap_filter, pretraining_dir
+    from bioshards.vocab.pretraining import document_filters, pretraining_dir
     from bioshards.vocab.pretraining.build import build_group
     from bioshards.vocab.pretraining.shard_groups import group_shards
     from bioshards.vocab.pretraining.vocabulary_checks import check_vocabulary, load_vocabulary
@@ -226,7 +226,7 @@ def run(options: PretrainingOptions, line: CommandLine) -> int:
     inputs = documents.load_inputs(session, options)
     vocabulary = load_vocabulary(session.storage, vocab.path)
     check_vocabulary(session.storage, inputs, vocabulary.encoder, vocab.path)
-    overlap_lists = overlap_filter.load_overlap_lists(session.storage, inputs)
+    overlap_lists = document_filters.load_overlap_lists(session.storage, inputs)
     groups = list(group_shards(inputs, options.seed, overlap_lists))
     job = _make_job(options, session, inputs, overlap_lists, vocabulary)
     documents.check_output(job, job.config)
@@ -240,10 +240,10 @@ def run(options: PretrainingOptions, line: CommandLine) -> int:
             shards = create(
                 root, "shards", [shard for group in largest_first for shard in group.list_shards()]
             )
-            signed = each("sign", near_duplicate_filter.sign_shard, job, shards)
+            signed = each("sign", document_filters.sign_shard, job, shards)
             bands = create(root, "bands", range(NUM_BANDS))
-            candidates = each("candidates", near_duplicate_filter.find_candidates, job, bands, signed)
-            decide = near_duplicate_filter.decide_near_duplicates
+            candidates = each("candidates", document_filters.find_candidates, job, bands, signed)
+            decide = document_filters.decide_near_duplicates
             duplicates = once("duplicates", decide, job, signed, candidates)
             built = each("build", build_group, job, shard_groups, duplicates)
             near = [signed, candidates, duplicates]

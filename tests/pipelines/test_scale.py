@@ -26,7 +26,7 @@ from bioshards.corpus.storage.parallel import MAX_CONCURRENT_CALLS, parallel_for
 from bioshards.corpus.storage.source_file import SourceFile, SourcePart
 from bioshards.pipelines import cli, shards, steps
 from bioshards.vocab.pretraining import pretraining_dir
-from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining.build import BuildResult
 from bioshards.vocab.pretraining.job import PretrainingJob
 from tests.bench.harness import scale_graphs as graphs
 from tests.support.corpus.manifests import of_pretraining

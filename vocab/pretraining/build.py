@@ -8,8 +8,9 @@ depends on the size of all inputs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -18,25 +19,76 @@ import pyarrow.compute as pc
 
 from bioshards.corpus import progress_notes
 from bioshards.corpus.lifecycle.rejects import RejectWriter
+from bioshards.corpus.manifest import Shard
 from bioshards.corpus.output.output_layout import SPLITS
 from bioshards.corpus.shards import arrow_io, input_dirs, pretraining_schema
+from bioshards.corpus.storage.checksums import HashingWriter
+from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import EncodedBatch, Encoder
-from bioshards.vocab.pretraining import (
-    global_shuffle,
-    near_duplicate_filter,
-    overlap_filter,
-    row_planner,
-    shard_writer,
-)
-from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining import document_filters, global_shuffle
 from bioshards.vocab.pretraining.job import PretrainingJob
+from bioshards.vocab.pretraining.row_plan import plan_rows
 from bioshards.vocab.pretraining.shard_groups import ShardGroup
 from bioshards.vocab.pretraining.token_block import Int64Array, TokenBlock
 
 MAX_DOCUMENT_TOKENS: Final = 10_000_000
 """Maximum tokens of a document, else it is rejected.  The longest of 2,254 articles has 152,000 words."""
 _COLUMNS: Final = ("id", "source", "pmid", "year", "sentences")
+
+
+@dataclass
+class BuildResult:
+    """Result of building one shard group.
+
+    Attributes:
+        name: name of the group.
+        outputs: shards, as listed in the manifest.
+        spill_files: names of the spill files of a global shuffle, by split.
+        split_counts: counts by split, with the fields of ``SplitCounts``.
+        tokens_by_year: number of tokens by source and year of publication.
+        documents: number of documents that were read.
+        dropped: number of dropped documents by reason.
+        rejected: number of rejected documents by reason.
+        failures: shards that cannot be read, with the reasons.
+        is_cached: True if the rows were built by an earlier run.
+    """
+
+    name: str
+    outputs: list[Shard] = field(default_factory=list)
+    spill_files: dict[str, list[str]] = field(default_factory=dict)
+    split_counts: dict[str, Counter[str]] = field(default_factory=dict)
+    tokens_by_year: dict[str, Counter[str]] = field(default_factory=dict)
+    documents: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    is_cached: bool = field(default=False, compare=False)
+
+    def counters(self) -> dict[str, int]:
+        """Return the metrics of the step."""
+        return {
+            "skipped": int(self.is_cached),
+            "failed": int(bool(self.failures)),
+            "documents": self.documents,
+            **{f"dropped_{reason}": count for reason, count in self.dropped.items()},
+            **{f"rejected_{reason}": count for reason, count in self.rejected.items()},
+            **{
+                f"{split}_{name}": counts[name]
+                for split, counts in self.split_counts.items()
+                for name in ("documents", "rows", "tokens", "lost_tokens")
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, report: dict[str, Any]) -> BuildResult:
+        """Return the result from the JSON of a build report."""
+        result = cls(**report)
+        result.outputs = [msgspec.convert(listed, Shard) for listed in report["outputs"]]
+        result.split_counts = {split: Counter(counts) for split, counts in result.split_counts.items()}
+        result.dropped, result.rejected = Counter(result.dropped), Counter(result.rejected)
+        result.tokens_by_year = {source: Counter(years) for source, years in result.tokens_by_year.items()}
+        return result
 
 
 def build_group(job: PretrainingJob, shard_group: ShardGroup, duplicates: Sequence[str] = ()) -> BuildResult:
@@ -48,8 +100,8 @@ def build_group(job: PretrainingJob, shard_group: ShardGroup, duplicates: Sequen
     progress_notes.begin_item(sum(shard.rows for shard in shard_group.shards))
     near_duplicates: dict[str, pa.Table] = {}
     for path in duplicates:
-        near_duplicates = near_duplicate_filter.read_decisions(job.storage, path, shard_group)
-    output_stem = near_duplicate_filter.name_outputs(shard_group, near_duplicates)
+        near_duplicates = document_filters.read_decisions(job.storage, path, shard_group)
+    output_stem = document_filters.name_outputs(shard_group, near_duplicates)
     report_path = job.output.build_report_path(shard_group.name, "json")
     if job.storage.exists(report_path):
         report = job.storage.read_json(report_path)
@@ -76,7 +128,7 @@ def _has_all_files(job: PretrainingJob, result: BuildResult) -> bool:
     spill_paths = [
         job.output.shuffle_spill_path(name) for names in result.spill_files.values() for name in names
     ]
-    return shard_writer.has_all_outputs(job.storage, job.output.path, result.outputs) and all(
+    return has_all_outputs(job.storage, job.output.path, result.outputs) and all(
         map(job.storage.exists, spill_paths)
     )
 
@@ -121,7 +173,7 @@ class _Builder:
         """Read and write everything, and return the result."""
         shard_group = self._shard_group
         shard_entries = shard_group.shards
-        overlap_ids = overlap_filter.read_overlap_ids(
+        overlap_ids = document_filters.read_overlap_ids(
             self._job.storage, shard_group.folder, shard_group.overlap_lists, shard_entries
         )
         with RejectWriter(self._job.storage, self._job.output.rejects_path(shard_group.name)) as rejects:
@@ -130,7 +182,7 @@ class _Builder:
                 if decisions := self._near_duplicates.get(shard.file):
                     self._result.documents += decisions.num_rows
                     self._result.dropped["near-duplicate"] += decisions.num_rows
-                    batches = near_duplicate_filter.remove_documents(batches, decisions)
+                    batches = document_filters.remove_documents(batches, decisions)
                 for batch in batches:
                     progress_notes.add_units(len(batch))
                     self._result.documents += len(batch)
@@ -183,7 +235,7 @@ class _Builder:
         if not len(block):
             return
         job, num_passes = self._job, self._num_passes(split)
-        row_plan = row_planner.plan_rows(block, self._recipe, job.config.seed, num_passes)
+        row_plan = plan_rows(block, self._recipe, job.config.seed, num_passes)
         name = f"{self._output_stem}-{self._num_written[split]:05d}"
         self._num_written[split] += 1
         counts = self._result.split_counts[split]
@@ -210,7 +262,7 @@ class _Builder:
             self._result.spill_files[split].append(file)
         else:
             batches = row_plan.iter_batches(order, schema)
-            shard = shard_writer.write_shard(
+            shard = write_shard(
                 self._job.storage, self._job.output.path, f"{split}/data-{name}.arrow", schema, batches
             )
             self._result.outputs.append(shard)
@@ -242,3 +294,31 @@ def _encode_documents(batch: pa.RecordBatch, encoder: Encoder) -> tuple[Int64Arr
     encoded = encoder.encode_all(batch["sentences"].flatten())
     ends = encoded.offsets[np.concatenate([np.zeros(1, np.int64), np.cumsum(sentences)])]
     return sentences, encoded, np.diff(ends)
+
+
+def write_shard(
+    storage: Storage, output: str, file: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Shard:
+    """Write one shard, and return it as listed in the manifest.
+
+    Args:
+        file: path of the shard in the output directory.
+        schema: schema of the shard (``pretraining_schema.make_schema``).
+        batches: record batches of the rows.
+    """
+    rows = 0
+    with storage.write(f"{output}/{file}") as shard_file:
+        writer = HashingWriter(shard_file)
+        with pa.ipc.new_stream(pa.PythonFile(writer, "w"), schema) as stream:
+            for batch in batches:
+                stream.write_batch(batch)
+                rows += len(batch)
+    return Shard(file, rows, writer.size, writer.sha256)
+
+
+def has_all_outputs(storage: Storage, output: str, outputs: Iterable[Shard]) -> bool:
+    """Return True if all files exist with the listed sizes."""
+    return all(
+        [file_info.size for file_info in storage.glob(f"{output}/{entry.file}")] == [entry.bytes]
+        for entry in outputs
+    )

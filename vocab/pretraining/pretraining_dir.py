@@ -1,6 +1,6 @@
 """Last steps of a pretraining set: merge the buckets of a global shuffle, and publish.
 
-``SplitCounts`` in corpus/manifest/pretraining_types.py documents the counts of a split.
+``SplitCounts`` in corpus/manifest.py documents the counts of a split.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import msgspec
 
 from bioshards.corpus.errors import shorten_list
 from bioshards.corpus.lifecycle import dataset_card
+from bioshards.corpus.lifecycle.dataset_card import NOTICE_BY_PIPELINE, format_settings, format_table
 from bioshards.corpus.lifecycle.job import PublishResult
 from bioshards.corpus.manifest import (
     PretrainingCounts,
@@ -26,11 +27,10 @@ from bioshards.corpus.manifest import (
 from bioshards.corpus.output.output_layout import SPLITS
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.parallel import parallel_for_each
-from bioshards.vocab.pretraining import global_shuffle, set_card, shard_writer
-from bioshards.vocab.pretraining.build import make_schema
-from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining import global_shuffle
+from bioshards.vocab.pretraining.build import BuildResult, has_all_outputs, make_schema, write_shard
+from bioshards.vocab.pretraining.document_filters import SignedShard, publish_duplicates
 from bioshards.vocab.pretraining.job import PretrainingJob
-from bioshards.vocab.pretraining.near_duplicate_filter import SignedShard, publish_duplicates
 from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES
 
 
@@ -74,9 +74,7 @@ def merge_bucket(
     if storage.exists(report_path):
         report = storage.read_json(report_path)
         cached_outputs = msgspec.convert(report["outputs"], list[Shard])
-        if report["cache_key"] == cache_key and shard_writer.has_all_outputs(
-            storage, output.path, cached_outputs
-        ):
+        if report["cache_key"] == cache_key and has_all_outputs(storage, output.path, cached_outputs):
             return MergeResult(split, bucket, cached_outputs, is_cached=True)
         storage.remove(report_path)  # before a new shard of the same name
     spill_paths = [output.shuffle_spill_path(file) for file in spill_files]
@@ -86,7 +84,7 @@ def merge_bucket(
         tokens = len(shuffle_bucket.rows["input_ids"].flatten())
         schema = make_schema(job, job.load_encoder(), split, rows, tokens)
         batches = global_shuffle.iter_batches(shuffle_bucket, schema)
-        outputs = [shard_writer.write_shard(storage, output.path, f"{split}/{name}.arrow", schema, batches)]
+        outputs = [write_shard(storage, output.path, f"{split}/{name}.arrow", schema, batches)]
     storage.write_json(report_path, {"cache_key": cache_key, "outputs": msgspec.to_builtins(outputs)})
     return MergeResult(split, bucket, outputs)
 
@@ -124,7 +122,7 @@ def publish(
     splits = _publish_splits(job, outputs)
     contents = {
         "dataset_dict.json": json.dumps({"splits": splits}, indent=1) + "\n",
-        dataset_card.FILE: set_card.format_set_card(manifest),
+        dataset_card.FILE: format_set_card(manifest),
     }
 
     def write(name: str) -> None:
@@ -279,3 +277,53 @@ def _remove_stale_files(
         ],
         current_paths,
     )
+
+
+def format_set_card(manifest: PretrainingManifest) -> str:
+    """Return README.md, the card of the set on Hugging Face's hub, without paths and times."""
+    config, counts = manifest.config, manifest.counts
+    totals = {"train": counts.train, "validation": counts.validation}
+    splits = [split for split in SPLITS if totals[split].rows]
+    settings = msgspec.to_builtins(config)
+    for name in ("pipeline", "format", "vocabulary", "library_versions"):
+        del settings[name]
+    inputs = [
+        (f"`{one.pipeline}`", f"{one.documents:,}", f"`{one.shards_sha256}`") for one in manifest.inputs
+    ]
+    rows = [(split, f"{totals[split].rows:,}", f"{totals[split].tokens:,}") for split in splits]
+    notices = dict.fromkeys(NOTICE_BY_PIPELINE[one.pipeline] for one in manifest.inputs)
+    data_files = "\n".join(f"  - split: {split}\n    path: {split}/data-*.arrow" for split in splits)
+    return f"""\
+---
+license: other
+task_categories:
+- fill-mask
+tags:
+- biology
+- medical
+configs:
+- config_name: default
+  data_files:
+{data_files}
+---
+
+# Pretraining rows for {config.objective.upper()}
+
+Rows of up to {config.max_seq_length} token ids, of {counts.documents:,} documents, made by bioshards
+(`beam run {manifest.pipeline}`). The vocabulary has {config.vocabulary.size:,} entries and SHA-256
+`{config.vocabulary.sha256}`.
+
+{format_table(("split", "rows", "tokens"), rows)}
+
+## How it was made
+
+{format_table(("documents of", "number", "SHA-256 of their shards"), inputs)}
+
+{format_settings(settings)}
+
+`manifest.json` has the shards with SHA-256, and what became of every token.
+
+## Rights
+
+{" ".join(notices)}
+"""

@@ -60,7 +60,7 @@ def group_shards(
     """Yield the shards of directories in groups.
 
     Args:
-        lists_by_folder: overlap lists of each directory (overlap_filter.py).
+        lists_by_folder: overlap lists of each directory (document_filters.py).
     """
     first_shard = 0
     for documents in inputs:

@@ -18,7 +18,7 @@ from typing import Any
 from bioshards.corpus.shards import input_dirs
 from bioshards.pipelines import cli
 from bioshards.vocab.encode import Encoder
-from bioshards.vocab.pretraining import build, global_shuffle, pretraining_dir, row_planner, shard_writer
+from bioshards.vocab.pretraining import build, global_shuffle, pretraining_dir, row_plan
 from bioshards.vocab.pretraining.row_plan import RowPlan
 
 
@@ -79,12 +79,12 @@ def main() -> None:
     timer.time_calls("reading, splitting, counting", build, build.build_group)
     timer.time_calls("checking the shards' SHA-256", input_dirs, input_dirs.find_damage)
     timer.time_calls("encoding", Encoder, Encoder.encode_all)
-    timer.time_calls("planning the rows", row_planner, row_planner.plan_rows)
+    timer.time_calls("planning the rows", build, row_plan.plan_rows)
     timer.time_calls("sorting them", RowPlan, RowPlan.sort_by_key)
     timer.time_iterator("gathering their tokens", RowPlan, RowPlan.iter_batches)
     timer.time_calls("spilling and merging", global_shuffle, global_shuffle.spill_rows)
     timer.time_calls("spilling and merging", pretraining_dir, pretraining_dir.merge_bucket)
-    timer.time_calls("writing, with SHA-256", shard_writer, shard_writer.write_shard)
+    timer.time_calls("writing, with SHA-256", build, build.write_shard)
     code = cli.main(["run", "shards_to_pretraining", "--workers", "1", *sys.argv[1:]])
     timer.start("")
     total = sum(timer.seconds.values())

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.vocab.pretraining import build, shard_groups, shard_writer
-from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining import build, shard_groups
+from bioshards.vocab.pretraining.build import BuildResult
 from tests.support.cloud import portable_runner
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
 from tests.support.fork_server import interrupt_when, kill_ten_times, run_beam, start_beam
@@ -311,14 +311,14 @@ def test_second_run_into_a_locked_output_is_refused(
 ) -> None:
     """The second run starts while the first one writes its first shard."""
     arguments = (*pretraining_inputs.make_arguments("shard"), "--output", tmp_path / "out")
-    original_write, codes = shard_writer.write_shard, list[int]()
+    original_write, codes = build.write_shard, list[int]()
 
     def write_and_run_again(*write_arguments: Any) -> Any:
         if not codes:
             codes.append(run_shards_to_pretraining(*arguments))
         return original_write(*write_arguments)
 
-    monkeypatch.setattr(shard_writer, "write_shard", write_and_run_again)
+    monkeypatch.setattr(build, "write_shard", write_and_run_again)
     assert run_shards_to_pretraining(*arguments) == 0
     assert codes == [2]
     assert "another run is writing" in capsys.readouterr().err

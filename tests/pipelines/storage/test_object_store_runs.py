@@ -36,7 +36,7 @@ from bioshards.pipelines.storage import store_options
 from bioshards.pipelines.storage.remote_storage import RemoteStorage
 from bioshards.pipelines.storage.store_options import StoreOptions
 from bioshards.vocab.__main__ import main as vocab
-from bioshards.vocab.pretraining import overlap_filter
+from bioshards.vocab.pretraining import document_filters
 from tests.support.cloud import store_emulators
 from tests.support.cloud.object_store_proxy import LostResponse, ObjectStoreProxy, UploadReset
 from tests.support.corpus import jats_articles as articles
@@ -479,7 +479,7 @@ def test_overlap_list_is_read_once_per_process(
     upload_folder(folder, full_text)
     proxy.reset()
     for shard, id_ in zip(shards, first_ids, strict=True):
-        assert overlap_filter.read_overlap_ids(
+        assert document_filters.read_overlap_ids(
             FILES, abstracts, [(full_text, overlap_entry.sha256)], [shard]
         ).to_pylist() == [id_]
     assert (

@@ -22,8 +22,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.encode import EncodedBatch, Encoder
 from bioshards.vocab.pretraining import job
-from bioshards.vocab.pretraining.build import build_group
-from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining.build import BuildResult, build_group
 from bioshards.vocab.pretraining.job import PretrainingJob
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.objectives.rows import ExampleRow, RowSpan

@@ -23,8 +23,7 @@ from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS, metadata_from
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import global_shuffle, pretraining_dir
-from bioshards.vocab.pretraining.build import build_group
-from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining.build import BuildResult, build_group
 from bioshards.vocab.pretraining.objectives.document_rng import (
     DocumentRng,
     derive_document_key,

@@ -20,11 +20,10 @@ from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import build as module
-from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining.build import BuildResult, has_all_outputs, write_shard
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.row_plan import RowPlan
 from bioshards.vocab.pretraining.shard_groups import ShardGroup
-from bioshards.vocab.pretraining.shard_writer import has_all_outputs, write_shard
 from tests.support.full_disk import FullDiskStorage
 from tests.support.vocab.block_factories import (
     NO_TOKENS,

@@ -11,22 +11,29 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml  # type: ignore[import-untyped]
 
 from bioshards.corpus.lifecycle.job import is_up_to_date
-from bioshards.corpus.manifest import PretrainingInput, PretrainingManifest, PretrainingRun, Shard
+from bioshards.corpus.manifest import (
+    PretrainingCounts,
+    PretrainingInput,
+    PretrainingManifest,
+    PretrainingRun,
+    Shard,
+)
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import pretraining_dir
-from bioshards.vocab.pretraining.build_result import BuildResult
+from bioshards.vocab.pretraining.build import BuildResult
 from bioshards.vocab.pretraining.job import PretrainingJob
 from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES, ExampleRecipe
-from bioshards.vocab.pretraining.pretraining_dir import MergeResult
+from bioshards.vocab.pretraining.pretraining_dir import MergeResult, format_set_card
 from bioshards.vocab.pretraining.shard_groups import ShardGroup
 from tests.support.corpus.datasets_library import load_with_datasets
-from tests.support.corpus.manifests import of_pretraining
+from tests.support.corpus.manifests import EMPTY_SPLIT, of_pretraining
 from tests.support.vocab.block_factories import (
     build_from_group,
     list_files,
@@ -353,3 +360,27 @@ def test_set_without_work_directory_is_up_to_date(
     assert publish(out, build_from_group(out, shard_group, make_build_config(encoder))) is None
     shutil.rmtree(out / ".bioshards")
     assert is_finished(out)
+
+
+def test_card_has_splits_recipe_inputs_and_rights() -> None:
+    inputs = [
+        PretrainingInput("pubmed_to_shards", "a" * 64, 2, 1200, ()),
+        PretrainingInput("text_to_shards", "b" * 64, 1, 34, ()),
+    ]
+    train = msgspec.structs.replace(EMPTY_SPLIT, rows=5678, tokens=90123)
+    counts = PretrainingCounts(
+        documents=1234, dropped={}, rejected={}, train=train, validation=EMPTY_SPLIT, years={}
+    )
+    card = format_set_card(of_pretraining([], "bert", 128, None, inputs, counts))
+    header = yaml.safe_load(card.split("---\n")[1])
+    assert header["configs"][0]["data_files"] == [{"split": "train", "path": "train/data-*.arrow"}]
+    for line in (
+        "# Pretraining rows for BERT",
+        "of 1,234 documents",
+        "| train | 5,678 | 90,123 |",
+        f"| `pubmed_to_shards` | 1,200 | `{'a' * 64}` |",
+        "| `dupe_factor` | `1` |",
+        "Courtesy of the U.S. National Library of Medicine.",
+        "The rights in these documents are those of the text files",
+    ):
+        assert line in card

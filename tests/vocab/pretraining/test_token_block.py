@@ -20,7 +20,7 @@ from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.objectives.rows import SEP_RANGE as SEP_RANGE
 from bioshards.vocab.pretraining.objectives.rows import ExampleRow, RowSpan, TokenRange
 from bioshards.vocab.pretraining.row_plan import RowPlan
-from bioshards.vocab.pretraining.row_planner import plan_rows as built
+from bioshards.vocab.pretraining.row_plan import plan_rows as built
 from bioshards.vocab.pretraining.token_block import TokenBlock
 from tests.support.hypothesis_profiles import examples
 from tests.support.vocab.block_factories import (

@@ -1,7 +1,7 @@
 """Pretraining objectives, and recipes of their rows: those of the papers with their sources.
 
 To add an objective: an entry in :data:`OBJECTIVES` and one in :data:`DEFAULTS` here, its builder next to this
-file, and an entry in ``row_planner.BUILDERS``.
+file, and an entry in ``row_plan.BUILDERS``.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from bioshards.vocab.pretraining.objectives.example_recipes import (
     PRESETS,
     ExampleRecipe,
 )
-from bioshards.vocab.pretraining.row_planner import BUILDERS
+from bioshards.vocab.pretraining.row_plan import BUILDERS
 
 
 def test_unknown_objective_is_refused() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bioshards.corpus.shards.pretraining_schema import make_schema
 from bioshards.vocab.encode import EncodedBatch, Encoder
 from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
-from bioshards.vocab.pretraining.row_planner import plan_rows
+from bioshards.vocab.pretraining.row_plan import plan_rows
 from bioshards.vocab.pretraining.token_block import TokenBlock
 
 CLS, SEP = 101, 102
