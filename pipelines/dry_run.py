@@ -76,8 +76,8 @@ def describe_sources(
 def _list_unstaged(job: ShardsJob, sources: Sequence[SourceFile]) -> list[SourceFile]:
     """List the sources that no earlier run has staged."""
     storage, output = job.storage, job.output
-    digest_names = set(storage.list_names(output.input_digests_folder))
-    report_names = set(storage.list_names(output.staged_folder))
+    digest_names = set(storage.list_names(output.work_path("input_digests")))
+    report_names = set(storage.list_names(output.work_path("staged")))
 
     def is_staged(source: SourceFile) -> bool:
         path = output.input_digest_path(source.path, source.stamp)

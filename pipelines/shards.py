@@ -267,7 +267,7 @@ def list_bars(job: ShardsJob, inputs: RunInputs) -> list[StepBar]:
         "fetched": "{:,} fetched",
         "requests": "{:,} requests",
     }
-    staged = job.output.staged_folder
+    staged = job.output.work_path("staged")
     if all(sizes) and not inputs.article_plan:
         stage = StepBar("stage", "staging", "B", sum(sizes), "units", texts, staged)
     else:

@@ -281,7 +281,7 @@ def _list_bars(job: PretrainingJob, groups: Sequence[ShardGroup]) -> list[StepBa
     shards = [shard for group in groups for shard in group.shards]
     documents = sum(shard.rows for shard in shards)
     texts = {"build": f"{{:,}}/{len(groups):,} groups of shards"}
-    reports = job.output.build_reports_folder
+    reports = job.output.work_path("build_reports")
     return [
         StepBar("sign", "reading the documents for near duplicates", " shards", len(shards)),
         StepBar("candidates", "comparing documents", " bands", NUM_BANDS),
@@ -352,7 +352,7 @@ def _describe_plan(job: PretrainingJob, groups: Sequence[ShardGroup]) -> list[st
     """Return the lines of a dry run."""
     from bioshards.pipelines import dry_run
 
-    reports = job.storage.list_names(job.output.build_reports_folder)
+    reports = job.storage.list_names(job.output.work_path("build_reports"))
     done = [shard for group in groups if f"{group.name}.json" in reports for shard in group.shards]
     shards = [shard for group in groups for shard in group.shards]
     config, num_buckets = job.config, sum(job.num_buckets.values())

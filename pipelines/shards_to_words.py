@@ -104,7 +104,7 @@ def run(options: WordsOptions, line: CommandLine) -> int:
         finish("publish", [counted, merged], count_steps.publish, job, counted, merged)
 
     if options.dry_run:
-        reports = job.storage.list_names(job.output.word_counts_folder)
+        reports = job.storage.list_names(job.output.work_path("word_counts"))
         done = [shard for _, shard in shards if f"{shard.sha256}.json" in reports]
         lines = dry_run.describe_shards([shard for _, shard in shards], job.output.path, "counted", done)
         return dry_run.print_plan(session, lines, build)
@@ -127,7 +127,9 @@ def _list_bars(job: WordsJob, shards: Sequence[tuple[str, Shard]]) -> list[StepB
     documents = sum(shard.rows for _, shard in shards)
     texts = {"count": f"{{:,}}/{len(shards):,} shards"}
     return [
-        StepBar("count", "counting", " documents", documents, "units", texts, job.output.word_counts_folder),
+        StepBar(
+            "count", "counting", " documents", documents, "units", texts, job.output.work_path("word_counts")
+        ),
         StepBar("merge", "merging the counts", " buckets", NUM_BUCKETS),
         StepBar("publish", "publishing"),
     ]

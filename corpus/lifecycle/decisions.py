@@ -97,7 +97,9 @@ def decide(job: ShardsJob, stage_results: Sequence[StageResult]) -> str:
         rows = pa.concat_tables(
             [rows, find_duplicates(_read_surviving_digests(job, names, rows), num_buckets)]
         )
-    return write_decisions(job.storage, job.output.decisions_path, split_by_source(rows, len(names)))
+    return write_decisions(
+        job.storage, job.output.work_path("decisions/decisions.arrow"), split_by_source(rows, len(names))
+    )
 
 
 def usable_output_names(stage_results: Sequence[StageResult]) -> list[str]:

@@ -90,7 +90,7 @@ def compute_input_md5(job: ShardsJob, source: SourceFile) -> str:
 
 def forget_digests(job: ShardsJob, sources: Iterable[SourceFile]) -> None:
     """Remove the cached MD5s of sources, so that these are read again."""
-    cached = set(job.storage.list_names(job.output.input_digests_folder))
+    cached = set(job.storage.list_names(job.output.work_path("input_digests")))
     paths = [job.output.input_digest_path(source.path, source.stamp) for source in sources]
     parallel_for_each(
         job.storage, job.storage.remove, [path for path in paths if path.rpartition("/")[2] in cached]
@@ -141,7 +141,7 @@ def _list_previous_stems(job: ShardsJob) -> list[str]:
     manifest = find_manifest(job.storage, job.output.path, DocumentsManifest)
     if manifest:
         return sorted({stem_from_name(item.file) for item in manifest.inputs})
-    names = job.storage.list_names(job.output.staged_folder)
+    names = job.storage.list_names(job.output.work_path("staged"))
     return sorted({match[1] for name in names if (match := re.fullmatch(r"(.+)-[0-9a-f]{8}\.json", name))})
 
 

@@ -489,7 +489,7 @@ def write_candidates(
     """
     table = _open_signatures(storage, sources)
     num_buckets = count_buckets(num_documents)
-    path = output.candidates_path(band)
+    path = output.work_path(f"decisions/candidates-{band:02d}.arrow")
     with storage.write(path) as out, pa.ipc.new_stream(out, _CANDIDATE_SCHEMA) as stream:
         for bucket in range(num_buckets):
             pairs = table.find_candidates(band, bucket, num_buckets)
@@ -510,7 +510,7 @@ def write_decisions(
     candidates = pa.concat_tables(tables)["pair"].to_numpy()
     return decisions.write_decisions(
         storage,
-        output.near_duplicate_decisions_path,
+        output.work_path("decisions/near-duplicates.arrow"),
         _open_signatures(storage, sources).find_near_duplicates(candidates),
     )
 
@@ -546,7 +546,7 @@ def write_duplicate_list(
 
 def sweep_signatures(storage: Storage, output: OutputDir, sources: Iterable[SignatureSource]) -> None:
     """Remove the signatures in the work folder that belong to other shards than these."""
-    sweep(storage, [output.signatures_folder], {source.path for source in sources if source.path})
+    sweep(storage, [output.work_path("signatures")], {source.path for source in sources if source.path})
 
 
 def _open_signatures(storage: Storage, sources: Sequence[SignatureSource]) -> SignatureTable:

@@ -27,20 +27,19 @@ _OUTPUT_FOLDERS: Final = ("", "dropped", "rejected", *SPLITS)
 """Folders of an output directory that runs write to and sweep; the first is the directory itself."""
 
 _WORK_FOLDERS: Final = (
-    "",
-    "input_digests",
-    "part_lists",
-    "staged",
-    "decisions",
-    "final_reports",
-    "shard_keys",
-    "signatures",
-    "word_counts",
-    "merged_buckets",
-    "build_reports",
-    "shuffle_spill",
+    "",  # the work folder itself
+    "input_digests",  # MD5s of unchanged inputs
+    "part_lists",  # files of sources that have several
+    "staged",  # reports, shards, keys and rejected records of source files
+    "decisions",  # what is dropped of each source
+    "final_reports",  # on the final shards of sources, with their duplicates
+    "shard_keys",  # keys of the documents of shards
+    "signatures",  # of the documents of shards, by a digest of what they depend on
+    "word_counts",  # of shards
+    "merged_buckets",  # of words or rows
+    "build_reports",  # on the rows of shard groups
+    "shuffle_spill",  # rows that wait for the global shuffle
 )
-"""Folders of the work folder, itself among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +55,10 @@ class OutputDir:
     def work_folder(self) -> str:
         """Folder of the state of runs."""
         return f"{self.path}/.bioshards"
+
+    def work_path(self, name: str) -> str:
+        """Return the path of a file or folder of the work folder, by its relative path."""
+        return f"{self.work_folder}/{name}"
 
     @property
     def manifest_path(self) -> str:
@@ -78,31 +81,6 @@ class OutputDir:
         return f"{self.work_folder}/lock"
 
     @property
-    def staged_folder(self) -> str:
-        """Reports of staged source files."""
-        return f"{self.work_folder}/staged"
-
-    @property
-    def input_digests_folder(self) -> str:
-        """MD5s of unchanged inputs."""
-        return f"{self.work_folder}/input_digests"
-
-    @property
-    def word_counts_folder(self) -> str:
-        """Word counts of document shards."""
-        return f"{self.work_folder}/word_counts"
-
-    @property
-    def build_reports_folder(self) -> str:
-        """Reports of built shard groups."""
-        return f"{self.work_folder}/build_reports"
-
-    @property
-    def signatures_folder(self) -> str:
-        """Signatures of the documents of document shards."""
-        return f"{self.work_folder}/signatures"
-
-    @property
     def inclusion_list_path(self) -> str:
         """Ids of ``--include-ids``, for all workers."""
         return f"{self.work_folder}/inclusion_list.arrow"
@@ -115,7 +93,7 @@ class OutputDir:
     def input_digest_path(self, path: str, stamp: str) -> str:
         """Return the path of the cached MD5 of an input."""
         digest = hashlib.md5(f"{path} {stamp}".encode(errors="surrogateescape"), usedforsecurity=False)
-        return f"{self.input_digests_folder}/{digest.hexdigest()}.json"
+        return f"{self.work_folder}/input_digests/{digest.hexdigest()}.json"
 
     def part_list_path(self, stamp: str) -> str:
         """Return the path of the file list of a multi-file source."""
@@ -123,21 +101,7 @@ class OutputDir:
 
     def staged_path(self, output_name: str, suffix: str) -> str:
         """Return the path of a file of a staged source."""
-        return f"{self.staged_folder}/{output_name}.{suffix}"
-
-    @property
-    def decisions_path(self) -> str:
-        """Decisions on versions and exact duplicates."""
-        return f"{self.work_folder}/decisions/decisions.arrow"
-
-    def candidates_path(self, band: int) -> str:
-        """Return the path of the candidate pairs of a band of signatures."""
-        return f"{self.work_folder}/decisions/candidates-{band:02d}.arrow"
-
-    @property
-    def near_duplicate_decisions_path(self) -> str:
-        """Decisions on near duplicates."""
-        return f"{self.work_folder}/decisions/near-duplicates.arrow"
+        return f"{self.work_folder}/staged/{output_name}.{suffix}"
 
     def final_report_path(self, output_name: str) -> str:
         """Return the path of the report on the final shards of a source."""
@@ -151,29 +115,17 @@ class OutputDir:
         """Return the path of the keys of the documents of a shard (full_text_overlap.py)."""
         return f"{self.work_folder}/shard_keys/{sha256}.arrow"
 
-    def signatures_path(self, name: str) -> str:
-        """Return the path of the signatures of a shard; the name is a digest of what they depend on."""
-        return f"{self.signatures_folder}/{name}.arrow"
-
     def word_counts_path(self, sha256: str, suffix: str) -> str:
         """Return the path of the word counts of a shard with this SHA-256."""
-        return f"{self.word_counts_folder}/{sha256}.{suffix}"
+        return f"{self.work_folder}/word_counts/{sha256}.{suffix}"
 
     def merged_bucket_path(self, bucket: int, file: str) -> str:
         """Return the path of a merged bucket of words or rows."""
         return f"{self.work_folder}/merged_buckets/{bucket:05d}-{file}"
 
-    def build_report_path(self, name: str, suffix: str) -> str:
-        """Return the path of the report on the rows built from a shard group."""
-        return f"{self.build_reports_folder}/{name}.{suffix}"
-
     def shuffle_spill_path(self, file: str) -> str:
         """Return the path of a file of rows that wait for the global shuffle."""
         return f"{self.work_folder}/shuffle_spill/{file}"
-
-    def rejects_path(self, name: str) -> str:
-        """Return the path of the rejected records of a source or a shard group."""
-        return f"{self.path}/rejected/{name}.jsonl"
 
 
 def lock_output(

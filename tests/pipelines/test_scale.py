@@ -129,7 +129,7 @@ def test_leftovers_of_many_shard_groups_are_removed_concurrently(tmp_path: Path,
     output_dir = OutputDir(str(tmp_path / "out"))
     for number in range(count):
         for path in (
-            output_dir.build_report_path(f"old{number}", "json"),
+            output_dir.work_path(f"build_reports/old{number}.json"),
             output_dir.shuffle_spill_path(f"train-{number}.arrow"),
         ):
             FILES.write_json(path, {})
@@ -138,7 +138,7 @@ def test_leftovers_of_many_shard_groups_are_removed_concurrently(tmp_path: Path,
     result = BuildResult.from_dict(
         {"name": "new", "documents": 1, "split_counts": splits, "outputs": [entry]}
     )
-    FILES.write_json(output_dir.build_report_path("new", "json"), {})
+    FILES.write_json(output_dir.work_path("build_reports/new.json"), {})
     job = PretrainingJob(
         storage=FILES,
         output=output_dir,

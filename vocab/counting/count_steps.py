@@ -192,7 +192,7 @@ def publish(job: WordsJob, counted: Sequence[ShardCounts], merged: Sequence[Buck
         paths = [output.merged_bucket_path(bucket, name) for bucket in buckets]
         outputs.append(_merge_files(storage, paths, output.path, name))
     names = {shard.sha256 for shard in counted}
-    sweep(storage, [output.word_counts_folder], (), lambda name: name.partition(".")[0] not in names)
+    sweep(storage, [output.work_path("word_counts")], (), lambda name: name.partition(".")[0] not in names)
     manifest = WordsManifest(
         config=job.config,
         inputs=job.inputs,

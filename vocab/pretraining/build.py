@@ -102,7 +102,7 @@ def build_group(job: PretrainingJob, shard_group: ShardGroup, duplicates: Sequen
     for path in duplicates:
         near_duplicates = document_filters.read_decisions(job.storage, path, shard_group)
     output_stem = document_filters.name_outputs(shard_group, near_duplicates)
-    report_path = job.output.build_report_path(shard_group.name, "json")
+    report_path = job.output.work_path(f"build_reports/{shard_group.name}.json")
     if job.storage.exists(report_path):
         report = job.storage.read_json(report_path)
         result = BuildResult.from_dict(report["result"])
@@ -176,7 +176,8 @@ class _Builder:
         overlap_ids = document_filters.read_overlap_ids(
             self._job.storage, shard_group.folder, shard_group.overlap_lists, shard_entries
         )
-        with RejectWriter(self._job.storage, self._job.output.rejects_path(shard_group.name)) as rejects:
+        rejects_path = f"{self._job.output.path}/rejected/{shard_group.name}.jsonl"
+        with RejectWriter(self._job.storage, rejects_path) as rejects:
             for shard in shard_entries:
                 batches = arrow_io.read_shards(self._job.storage, shard_group.folder, [shard], _COLUMNS)
                 if decisions := self._near_duplicates.get(shard.file):

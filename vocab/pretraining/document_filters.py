@@ -140,7 +140,7 @@ def sign_shard(job: PretrainingJob, group_shard: GroupShard) -> SignedShard:
     storage, folder, shard = job.storage, group_shard.folder, group_shard.shard
     digests = sorted(digest for _, digest in group_shard.overlap_lists)
     name = hashlib.sha256(" ".join([shard.sha256, *digests]).encode()).hexdigest()
-    path = job.output.signatures_path(name)
+    path = job.output.work_path(f"signatures/{name}.arrow")
     if storage.exists(path):
         return SignedShard(group_shard.number, shard, path, is_cached=True)
     if find_damage(storage, f"{folder}/{shard.file}", shard):

@@ -262,12 +262,14 @@ def _remove_stale_files(
     folders = [f"{job.output.path}/{folder}" for folder in SPLITS]
     keep = {f"{job.output.path}/{listed.file}" for listed in outputs}
     sweep(job.storage, folders, keep, lambda name: name.startswith("data-"))
-    current_paths = {job.output.build_report_path(result.name, "json") for result in build_results}
+    current_paths = {job.output.work_path(f"build_reports/{result.name}.json") for result in build_results}
     current_paths |= {
         job.output.merged_bucket_path(merge_result.bucket, f"{merge_result.split}.json")
         for merge_result in merge_results
     }
-    current_paths |= {job.output.rejects_path(result.name) for result in build_results if result.rejected}
+    current_paths |= {
+        f"{job.output.path}/rejected/{result.name}.jsonl" for result in build_results if result.rejected
+    }
     sweep(
         job.storage,
         [

@@ -109,7 +109,9 @@ def read_back_decisions(output_dir: OutputDir, staged: list[StageResult]) -> dic
     reasons: Counter[str] = Counter()
     digest_seconds = 0.0
     for index in range(len(staged)):
-        table = decisions.read_decisions(LocalStorage(), [output_dir.decisions_path], index)
+        table = decisions.read_decisions(
+            LocalStorage(), [output_dir.work_path("decisions/decisions.arrow")], index
+        )
         reasons.update(table["reason"].cast(pa.string()).to_pylist())
         started = time.perf_counter()
         decisions.digest_decisions(table)

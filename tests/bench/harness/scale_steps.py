@@ -196,7 +196,7 @@ def measure_progress(work: Path, count: int) -> dict[str, Any]:
     folder = Path(output.work_folder, "staged")
     folder.mkdir(parents=True)
     sources = scale_graphs.make_sources(count)
-    bars = [StepBar("stage", "staging", " files", count, reports=output.staged_folder)]
+    bars = [StepBar("stage", "staging", " files", count, reports=output.work_path("staged"))]
     progress = RunProgress(bars, FILES, Progress(io.StringIO()))
     report = json.dumps({"result": {"records": 30_000}, "seconds": 3.0})
     for source in sources[: count // 2]:
