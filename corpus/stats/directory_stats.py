@@ -5,11 +5,11 @@ report.py renders them for a terminal and as HTML. All text stays in Arrow: a gi
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -54,22 +54,6 @@ _SAMPLE_LINE_BYTES: Final = 1 << 16
 
 class StatsError(UserError):
     """The directory has no statistics, or is damaged. The message says why and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class RejectedRecord:
-    """A rejected record.
-
-    Attributes:
-        position: number of the record in its file.
-        text: how it begins; empty if it is not in UTF-8.
-    """
-
-    reason: str
-    file: str
-    position: int
-    detail: str
-    text: str
 
 
 def compute_stats(storage: Storage, folder: str) -> dict[str, Any]:
@@ -134,7 +118,7 @@ def _compute_document_stats(storage: Storage, folder: str, manifest: DocumentsMa
 
 
 def summarise_documents(
-    manifest: DocumentsManifest, tally: DocumentTally, characters: int, rejected: Sequence[RejectedRecord]
+    manifest: DocumentsManifest, tally: DocumentTally, characters: int, rejected: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     """Return the statistics of documents that are counted as JSON data.
 
@@ -168,7 +152,7 @@ def summarise_documents(
         "values": {column: _summarise_values(tally.values[column]) for column in TALLIED_COLUMNS},
         "cleaning": to_builtins(manifest.cleaning),
         "dropped_parts": to_builtins(manifest.dropped_parts),
-        "rejected": [to_builtins(record) for record in rejected],
+        "rejected": list(rejected),
         "bad_files": [{"file": bad.file, "detail": bad.detail} for bad in manifest.bad_files],
         "warnings": list(manifest.warnings),
         "notice": manifest.notice,
@@ -202,32 +186,34 @@ def _sum_groups(numbers: pa.Array, lengths: pa.Array) -> pa.Array:
     return pc.subtract(cumulative.take(ends), cumulative.take(pc.subtract(ends, lengths)))
 
 
-def read_samples(storage: Storage, folder: str) -> list[RejectedRecord]:
-    """Read the first rejected records of some files of ``rejected/``, by reason."""
+def read_samples(storage: Storage, folder: str) -> list[dict[str, Any]]:
+    """Read the first rejected records of some files of ``rejected/``, by reason, and how each begins."""
 
-    def read_file(name: str) -> list[RejectedRecord]:
-        return list(_read_rejected(storage, f"{folder}/rejected/{name}"))
+    def read_file(name: str) -> list[dict[str, Any]]:
+        with storage.open(f"{folder}/rejected/{name}") as file:
+            lines = [file.readline(_SAMPLE_LINE_BYTES) for _ in range(_MAX_SAMPLES_PER_FILE)]
+        whole_lines = itertools.takewhile(lambda line: line.endswith(b"\n"), lines)
+        return [_shorten_rejected(json.loads(line)) for line in whole_lines]
 
     names = [name for name in sorted(storage.list_names(f"{folder}/rejected")) if name != "files.jsonl"]
-    by_reason: dict[str, list[RejectedRecord]] = {}
+    by_reason: dict[str, list[dict[str, Any]]] = {}
     for records in prefetch_map(storage, read_file, names[:_MAX_SAMPLED_FILES]):
         for record in records:
-            by_reason.setdefault(record.reason, []).append(record)
+            by_reason.setdefault(record["reason"], []).append(record)
     per_reason = max(1, _MAX_SAMPLES // max(1, len(by_reason)))
     return [record for _, records in sorted(by_reason.items()) for record in records[:per_reason]]
 
 
-def _read_rejected(storage: Storage, path: str) -> Iterator[RejectedRecord]:
-    with storage.open(path) as file:
-        for _ in range(_MAX_SAMPLES_PER_FILE):
-            line = file.readline(_SAMPLE_LINE_BYTES)
-            if not line.endswith(b"\n"):
-                return
-            entry = json.loads(line)
-            text = " ".join(entry.get("raw", "")[: 4 * _SHOWN_CHARACTERS].split())[:_SHOWN_CHARACTERS]
-            yield RejectedRecord(
-                entry["reason"], entry["file"].rpartition("/")[2], entry["position"], entry["detail"], text
-            )
+def _shorten_rejected(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return what is shown of a rejected record; it has no text if it is not in UTF-8."""
+    text = " ".join(entry.get("raw", "")[: 4 * _SHOWN_CHARACTERS].split())[:_SHOWN_CHARACTERS]
+    return {
+        "reason": entry["reason"],
+        "file": entry["file"].rpartition("/")[2],
+        "position": entry["position"],
+        "detail": entry["detail"],
+        "text": text,
+    }
 
 
 # Pretraining sets

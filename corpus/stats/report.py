@@ -265,7 +265,7 @@ def _build_pretraining_tables(stats: Mapping[str, Any]) -> Iterator[Table]:
         [f"documents of {each['pipeline']}", format_number(each["documents"])] for each in stats["inputs"]
     ]
     yield Table("What it is", [], set_rows)
-    yield Table("At a glance", list(splits), list(_list_overview_rows([*splits.values()], stats["length"])))
+    yield Table("At a glance", list(splits), _list_overview_rows([*splits.values()], stats["length"]))
     distributions = {
         f"{name}, {split}": each[key]
         for name, key in (("tokens per row", "row_lengths"), ("documents per row", "documents_per_row"))
@@ -277,9 +277,7 @@ def _build_pretraining_tables(stats: Mapping[str, Any]) -> Iterator[Table]:
         if each["row_lengths"]["count"]
     ]
     yield _build_lengths_table(distributions, charts)
-    yield Table(
-        "What became of the text, in tokens", list(splits), list(_list_token_rows([*splits.values()]))
-    )
+    yield Table("What became of the text, in tokens", list(splits), _list_token_rows([*splits.values()]))
     yield _build_source_table(stats, ["tokens"])
     dropped_rows = [
         [f"{outcome}: {reason}", format_number(documents)]
@@ -289,42 +287,45 @@ def _build_pretraining_tables(stats: Mapping[str, Any]) -> Iterator[Table]:
     yield Table("Documents", [], [["documents", format_number(stats["documents"])], *dropped_rows])
 
 
-def _list_overview_rows(splits: Sequence[Mapping[str, Any]], length: int) -> Iterator[list[str]]:
-    """Yield the rows of the main numbers, with a column for each split."""
-    for key in ("documents", "rows", "tokens"):
-        yield [key, *(format_number(split[key]) for split in splits)]
+def _list_overview_rows(splits: Sequence[Mapping[str, Any]], length: int) -> list[list[str]]:
+    """Return the rows of the main numbers, with a column for each split."""
     shares = {
         "fill": "fill",
         f"padding, if rows are padded to {length:,}": "padding",
         f"rows of {length:,} tokens": "full_rows",
         "rows of one segment": "single_segment",
     }
-    for name, key in shares.items():
-        yield [name, *(format_share(split[key]) for split in splits)]
-    for label in sorted({label for split in splits for label in split["labels"]}, key=int):
-        label_shares = [split["labels"].get(label, {"share": 0.0})["share"] for split in splits]
-        yield [f"label {label}, {_LABEL_NAMES.get(label, 'unknown')}", *map(format_share, label_shares)]
-    yield ["rows per document", *(format_number(split["rows_per_document"]) for split in splits)]
-    for key in ("shards", "bytes"):
-        yield [key, *(format_number(split[key]) for split in splits)]
-
-
-def _list_token_rows(splits: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
-    """Yield the rows of the accounts of tokens, with a column for each split."""
-    yield [
-        "of the documents, in all passes",
-        *(format_number(split["input_tokens"]) for split in splits),
+    labels = sorted({label for split in splits for label in split["labels"]}, key=int)
+    no_rows = {"share": 0.0}
+    return [
+        *([key, *(format_number(split[key]) for split in splits)] for key in ("documents", "rows", "tokens")),
+        *([name, *(format_share(split[key]) for split in splits)] for name, key in shares.items()),
+        *(
+            [
+                f"label {label}, {_LABEL_NAMES.get(label, 'unknown')}",
+                *(format_share(split["labels"].get(label, no_rows)["share"]) for split in splits),
+            ]
+            for label in labels
+        ),
+        ["rows per document", *(format_number(split["rows_per_document"]) for split in splits)],
+        *([key, *(format_number(split[key]) for split in splits)] for key in ("shards", "bytes")),
     ]
-    for reason in sorted({reason for split in splits for reason in split["lost_tokens"]}):
-        yield [f"lost: {reason}", *(format_number(split["lost_tokens"].get(reason, 0)) for split in splits)]
-    names = {
-        "in rows: special tokens": "special_tokens",
-        "in rows: borrowed of other documents": "other_document_tokens",
-        "in rows, all": "tokens",
-        "not accounted for": "unaccounted_tokens",
+
+
+def _list_token_rows(splits: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Return the rows of the accounts of tokens, with a column for each split."""
+    reasons = sorted({reason for split in splits for reason in split["lost_tokens"]})
+    rows = {
+        "of the documents, in all passes": [split["input_tokens"] for split in splits],
+        **{
+            f"lost: {reason}": [split["lost_tokens"].get(reason, 0) for split in splits] for reason in reasons
+        },
+        "in rows: special tokens": [split["special_tokens"] for split in splits],
+        "in rows: borrowed of other documents": [split["other_document_tokens"] for split in splits],
+        "in rows, all": [split["tokens"] for split in splits],
+        "not accounted for": [split["unaccounted_tokens"] for split in splits],
     }
-    for name, key in names.items():
-        yield [name, *(format_number(split[key]) for split in splits)]
+    return [[name, *map(format_number, numbers)] for name, numbers in rows.items()]
 
 
 # Both
