@@ -17,9 +17,9 @@ from bioshards.corpus.download import mirror_manifest
 from bioshards.corpus.download.listing import RemoteFile
 from bioshards.corpus.download.mirror import MirroredFile, distrust_copy
 from bioshards.corpus.download.mirror_manifest import FetchedFile
-from bioshards.corpus.download.pmc import article_ranges, removals
+from bioshards.corpus.download.pmc import article_ranges, range_plan
 from bioshards.corpus.download.pmc.article_ranges import RangeReport, RangeUpdate
-from bioshards.corpus.download.pmc.removals import RangeRemovals
+from bioshards.corpus.download.pmc.range_plan import RangePlan
 from bioshards.corpus.download.pmc.s3_bucket import range_label
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.errors import MAX_SHOWN, BadFileError
@@ -119,13 +119,13 @@ def _measure_download(outcome: MirroredFile | BadFileError, result: T) -> Done[T
 
 def find_removals(
     job: Job, numbers: list[int], article_plan: PmcArticlePlan
-) -> Iterator[Done[RangeRemovals | None]]:
+) -> Iterator[Done[RangePlan | None]]:
     """Find what would be removed of the ranges of a slot; nothing is removed yet."""
     for update in _make_updates(article_plan, numbers):
-        yield run_step("removals", removals.find_removals, update)
+        yield run_step("removals", range_plan.find_removals, update)
 
 
-def check_removals(job: Job, found: Sequence[RangeRemovals], mirror: str) -> None:
+def check_removals(job: Job, found: Sequence[RangePlan], mirror: str) -> None:
     """Check that few of the mirror's articles would be removed, and mark the output as incomplete.
 
     It is marked only then, so that a run that is stopped here leaves it finished.  Whatever removes or
@@ -137,7 +137,7 @@ def check_removals(job: Job, found: Sequence[RangeRemovals], mirror: str) -> Non
     Raises:
         RemovalError: too many would be.
     """
-    removals.check_removals(found, mirror)
+    range_plan.check_removals(found, mirror)
     output_layout.mark_incomplete(job.storage, job.output)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from bioshards.corpus.download.listing import RemoteFile
-from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, removals
+from bioshards.corpus.download.pmc import article_ranges, bucket_inventory
+from bioshards.corpus.download.pmc.range_plan import describe_removals, plan_range
 from bioshards.corpus.errors import OK, escape_controls, escape_line
 from bioshards.corpus.jats.inputs import is_article_list
 from bioshards.corpus.lifecycle.job import ShardsJob
@@ -125,22 +126,23 @@ def describe_articles(plan: PmcArticlePlan) -> list[str]:
         lines.append(
             f"  inventory: {inventory.date} is in the mirror and is used here; the newest is read first"
         )
-    counts = article_ranges.plan_ranges(mirror.storage, mirror.folder, plan.ranges, plan.article_filter)
-    forecasts = prefetch_map(
-        mirror.storage,
-        lambda number: removals.forecast_removals(mirror.storage, mirror.folder, number, plan.article_filter),
-        plan.ranges_to_check,
+    plans = list(
+        prefetch_map(
+            mirror.storage,
+            lambda number: plan_range(mirror.storage, mirror.folder, number, plan.article_filter),
+            plan.ranges,
+        )
     )
-    if problem := removals.describe_removals(forecasts, mirror.folder):
+    if plan.ranges_to_check and (problem := describe_removals(plans, mirror.folder)):
         lines.append(f"notice: a run would stop: {problem}")
     return [
         *lines,
-        f"  articles:  {counts.num_articles:,} in {len(plan.ranges):,} ranges of ids",
-        f"  unknown:   {counts.without_metadata:,}, whose metadata is read first",
-        f"  selected:  {counts.selected:,} of the others",
-        f"  mirrored:  {counts.mirrored:,} of these",
-        f"  to fetch:  {counts.selected - counts.mirrored:,}",
-        f"  surplus:   {counts.surplus:,} others in the mirror, which are taken out if they are not selected",
+        f"  articles:  {sum(ranges.listed for ranges in plans):,} in {len(plans):,} ranges of ids",
+        f"  unknown:   {sum(ranges.unknown for ranges in plans):,}, whose metadata is read first",
+        f"  selected:  {sum(ranges.selected for ranges in plans):,} of the others",
+        f"  to fetch:  {sum(ranges.to_fetch for ranges in plans):,} of these",
+        f"  mirrored:  {sum(ranges.mirrored for ranges in plans):,}",
+        f"  to remove: {sum(ranges.removed for ranges in plans):,} of these",
     ]
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from bioshards.corpus.download.pmc.article_filter import ArticleFilter
     from bioshards.corpus.download.pmc.article_ranges import RangeReport
-    from bioshards.corpus.download.pmc.removals import RangeRemovals
+    from bioshards.corpus.download.pmc.range_plan import RangePlan
     from bioshards.corpus.manifest import MirrorConfig
     from bioshards.corpus.output.output_layout import OutputDir
     from bioshards.corpus.storage.storage_protocol import Storage
@@ -237,7 +237,7 @@ def _build(
     from bioshards.pipelines.inputs.downloads import split_into_slots
     from bioshards.pipelines.steps import create, finish, merge, once, slots
 
-    found: Sequence[RangeRemovals] = create(root, "no removals", [])
+    found: Sequence[RangePlan] = create(root, "no removals", [])
     if plan:
         to_check = create(root, "to check", split_into_slots(plan.ranges_to_check, plan.download_plan))
         found = slots("removals", download_steps.find_removals, job, to_check, plan)

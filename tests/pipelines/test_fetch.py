@@ -427,7 +427,7 @@ def test_a_dry_run_writes_nothing(
     assert fetch(*inputs, options=("--dry-run",)) == 0
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "mirror").rglob("*")} == before
     stdout = capsys.readouterr().out
-    assert "mirrored:  4 of these" in stdout
+    assert "mirrored:  4\n" in stdout
     assert "unknown:   0," in stdout
 
 

@@ -299,60 +299,7 @@ def selected_path(mirror: str, range_number: int) -> str:
     return f"{mirror}/pmc/selected/{range_label(range_number)}.parquet"
 
 
-# Dry runs
-
-
 def sum_selected_bytes(storage: Storage, path: str) -> int:
     """Return the size of the articles in the list of a range, in bytes."""
     with storage.open(path) as file:
         return sum(pq.ParquetFile(file).read(["bytes"])["bytes"].to_pylist())
-
-
-@dataclass(frozen=True, slots=True)
-class FetchPlan:
-    """Forecast of :func:`fetch_range` without requests to the bucket.
-
-    Attributes:
-        num_articles: articles in the inventory.
-        without_metadata: articles whose metadata must be read first.
-        selected: selected articles among the others; their size is unknown.
-        mirrored: selected articles in the mirror.
-        surplus: other articles in the mirror, which would be removed.
-    """
-
-    num_articles: int = 0
-    without_metadata: int = 0
-    selected: int = 0
-    mirrored: int = 0
-    surplus: int = 0
-
-
-def plan_ranges(
-    storage: Storage, mirror: str, range_numbers: list[int], article_filter: ArticleFilter
-) -> FetchPlan:
-    """Forecast the download of ranges from the inventory and the metadata in the mirror."""
-
-    def plan_range(range_number: int) -> FetchPlan:
-        rows = bucket_inventory.read_range(storage, mirror, range_number)
-        metadata = metadata_cache.read_metadata(storage, mirror, range_number)
-        difference = metadata_cache.compare_with_inventory(rows, metadata, article_filter.versions)
-        file_names = set(map(make_file_name, list_articles(article_filter.select(difference.current).table)))
-        existing = set(
-            filter(_FILE_NAME.fullmatch, storage.list_names(_get_range_folder(mirror, range_number)))
-        )
-        return FetchPlan(
-            num_articles=rows.num_rows - difference.older_versions,
-            without_metadata=difference.missing.num_rows,
-            selected=len(file_names),
-            mirrored=len(file_names & existing),
-            surplus=len(existing - file_names),
-        )
-
-    plans = list(prefetch_map(storage, plan_range, range_numbers))
-    return FetchPlan(
-        num_articles=sum(plan.num_articles for plan in plans),
-        without_metadata=sum(plan.without_metadata for plan in plans),
-        selected=sum(plan.selected for plan in plans),
-        mirrored=sum(plan.mirrored for plan in plans),
-        surplus=sum(plan.surplus for plan in plans),
-    )

@@ -407,7 +407,7 @@ def test_a_dry_run_writes_nothing(
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == after
     stdout = capsys.readouterr().out
     assert "mirrored:  2 files" in stdout
-    assert "mirrored:  4 of these" in stdout
+    assert "mirrored:  4\n" in stdout
     assert "2 sources before, 0 sources to do" in stdout
 
 

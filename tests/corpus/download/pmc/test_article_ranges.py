@@ -20,7 +20,7 @@ from bioshards.corpus.download.http_client import (
 )
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
-from bioshards.corpus.download.pmc.article_ranges import FetchPlan, RangeReport, RangeUpdate
+from bioshards.corpus.download.pmc.article_ranges import RangeReport, RangeUpdate
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from bioshards.pipelines.storage.remote_storage import RemoteStorage
@@ -496,32 +496,3 @@ def test_full_disk_leaves_only_complete_files(
 
 def raise_no_space(_: int) -> None:
     raise OSError(28, "No space left on device")
-
-
-# Planning
-
-
-def test_plan_counts_articles_and_writes_nothing(
-    bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert (
-        article_ranges.plan_ranges(FILES, mirror, article_ranges.list_ranges(FILES, mirror), DEFAULT)
-        == FetchPlan()
-    )
-    bucket_inventory.update_inventory(FILES, mirror, FolderConnection(bucket.root), BASE_URL)
-    assert article_ranges.plan_ranges(FILES, mirror, [0, 1], DEFAULT) == FetchPlan(
-        num_articles=10, without_metadata=10
-    )
-    fetch_range()
-    bucket.put_article(FakeArticle(1, text="Revised."))
-    bucket.put_article(FakeArticle(9))
-    bucket.publish_inventory("2026-09-05")
-    bucket_inventory.update_inventory(FILES, mirror, FolderConnection(bucket.root), BASE_URL)
-    monkeypatch.setattr(LocalStorage, "write", None)
-    assert article_ranges.plan_ranges(FILES, mirror, [0, 1], DEFAULT) == FetchPlan(
-        num_articles=11, without_metadata=3, selected=3, mirrored=3, surplus=1
-    )
-    wider = ArticleFilter(licences=frozenset({"CC-BY", "CC-BY-NC"}))
-    assert article_ranges.plan_ranges(FILES, mirror, [0], wider) == FetchPlan(
-        num_articles=10, without_metadata=2, selected=4, mirrored=3, surplus=1
-    )

@@ -1,4 +1,4 @@
-"""Removal of PMC's articles from the mirror: what is counted, and how much stops a run."""
+"""Plans of ranges: what would be fetched and removed, and how much stops a run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, removals
+from bioshards.corpus.download.http_client import NotFoundError
+from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, range_plan
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.article_ranges import RangeUpdate
-from bioshards.corpus.download.pmc.removals import RangeRemovals, RemovalError
+from bioshards.corpus.download.pmc.range_plan import RangePlan, RemovalError, plan_range
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.servers.fake_pmc_bucket import (
     BASE_URL,
@@ -24,7 +25,7 @@ from tests.support.servers.fake_pmc_bucket import (
 
 FILES = LocalStorage()
 DEFAULT = ArticleFilter()
-FindRemovals = Callable[..., RangeRemovals]
+FindRemovals = Callable[..., RangePlan]
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def find_removals(tmp_path: Path, bucket: FakeBucket, connection: FolderConnecti
 
     def call(
         *changes: Callable[[], object], before: ArticleFilter = DEFAULT, after: ArticleFilter = DEFAULT
-    ) -> RangeRemovals:
+    ) -> RangePlan:
         bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
         article_ranges.fetch_range(RangeUpdate(FILES, mirror, BASE_URL, pool, 0, before, TODAY))
         mirrored = sorted(Path(mirror, "pmc/xml").rglob("*.xml"))
@@ -48,34 +49,40 @@ def find_removals(tmp_path: Path, bucket: FakeBucket, connection: FolderConnecti
             change()
         bucket.publish_inventory("2026-09-05")
         bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL, allow_removals=True)
-        range_removals = removals.find_removals(RangeUpdate(FILES, mirror, BASE_URL, pool, 0, after, TODAY))
+        plan = range_plan.find_removals(RangeUpdate(FILES, mirror, BASE_URL, pool, 0, after, TODAY))
         assert sorted(Path(mirror, "pmc/xml").rglob("*.xml")) == mirrored
         report = article_ranges.fetch_range(RangeUpdate(FILES, mirror, BASE_URL, pool, 0, after, TODAY))
-        assert range_removals.removed <= report.removed
-        return range_removals
+        assert plan.removed <= report.removed
+        assert plan.to_fetch == report.fetched
+        return plan
 
     return call
 
 
 def test_removals_are_counted_with_their_reasons(bucket: FakeBucket, find_removals: FindRemovals) -> None:
-    assert find_removals(
+    plan = find_removals(
         lambda: bucket.remove(1),
         lambda: bucket.put_article(FakeArticle(2, licence="CC BY-NC")),
         lambda: bucket.put_article(FakeArticle(3, 2, licence=None)),
-    ) == RangeRemovals(
-        5, 3, ("PMC1.1: not in the bucket", "PMC2.1: licence:CC-BY-NC", "PMC3.1: licence:unknown")
+    )
+    assert (plan.mirrored, plan.removed) == (5, 3)
+    assert plan.examples == (
+        "PMC1.1: not in the bucket",
+        "PMC2.1: licence:CC-BY-NC",
+        "PMC3.1: licence:unknown",
     )
 
 
 def test_replaced_and_unreadable_articles_are_not_removed(
     bucket: FakeBucket, find_removals: FindRemovals
 ) -> None:
-    assert find_removals(
+    plan = find_removals(
         lambda: bucket.put_article(FakeArticle(1, text="Revised.")),
         lambda: bucket.put_article(FakeArticle(2, 2)),
         lambda: bucket.put_article(FakeArticle(3), is_retracted=None),
         lambda: bucket.put_article(FakeArticle(4, 3), license_code=7),
-    ) == RangeRemovals(5, 0, ())
+    )
+    assert (plan.unknown, plan.mirrored, plan.removed, plan.examples) == (2, 5, 0, ())
 
 
 def test_other_options_remove_articles(find_removals: FindRemovals) -> None:
@@ -83,7 +90,45 @@ def test_other_options_remove_articles(find_removals: FindRemovals) -> None:
 
 
 def test_older_versions_of_a_mirror_of_all_versions_are_removed(find_removals: FindRemovals) -> None:
-    assert find_removals(before=ArticleFilter(versions="all")) == RangeRemovals(6, 1, ("PMC5.1: not-newest",))
+    plan = find_removals(before=ArticleFilter(versions="all"))
+    assert (plan.mirrored, plan.removed, plan.examples) == (6, 1, ("PMC5.1: not-newest",))
+
+
+def test_metadata_that_is_gone_counts_as_a_removal(
+    bucket: FakeBucket, connection: FolderConnection, find_removals: FindRemovals
+) -> None:
+    """The inventory lists a changed object that the bucket does not have any more."""
+
+    def withdraw_after_the_inventory() -> None:
+        bucket.put_article(FakeArticle(1, text="Revised."))
+        connection.faults["metadata/PMC1.1.json"] = [NotFoundError("404")] * 2
+
+    assert find_removals(withdraw_after_the_inventory).examples == ("PMC1.1: not in the bucket",)
+
+
+def test_plan_by_the_mirror_alone_writes_nothing(
+    tmp_path: Path, bucket: FakeBucket, connection: FolderConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = str(tmp_path / "mirror")
+    bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
+    assert plan_range(FILES, mirror, 0, DEFAULT) == RangePlan(listed=5, unknown=5)
+    article_ranges.fetch_range(
+        RangeUpdate(FILES, mirror, BASE_URL, SequentialPool(connection), 0, DEFAULT, TODAY)
+    )
+    bucket.put_article(FakeArticle(1, text="Revised."))
+    bucket.put_article(FakeArticle(9))
+    bucket.remove(2)
+    bucket.publish_inventory("2026-09-05")
+    bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL, allow_removals=True)
+    connection.requests.clear()
+    monkeypatch.setattr(LocalStorage, "write", None)
+    assert plan_range(FILES, mirror, 0, DEFAULT) == RangePlan(
+        listed=5, unknown=2, selected=3, mirrored=5, removed=1, examples=("PMC2.1: not in the bucket",)
+    )
+    none = ArticleFilter(licences=frozenset({"TDM"}))
+    assert plan_range(FILES, mirror, 0, none).removed == 4, "of the unknown one nothing is removed"
+    assert plan_range(FILES, mirror, 1, DEFAULT) == RangePlan()
+    assert connection.requests == []
 
 
 @pytest.mark.parametrize(
@@ -93,14 +138,14 @@ def test_older_versions_of_a_mirror_of_all_versions_are_removed(find_removals: F
 def test_more_than_a_hundredth_stops_the_run(mirrored: int, removed: int, is_error: bool) -> None:
     examples = tuple(f"PMC{number}.1: licence:unknown" for number in range(1, min(removed, 5)))
     ranges = [
-        RangeRemovals(mirrored, removed - min(removed, 1), examples),
-        RangeRemovals(0, min(removed, 1), ("PMC9.1: retracted",) * min(removed, 1)),
+        RangePlan(mirrored=mirrored, removed=removed - min(removed, 1), examples=examples),
+        RangePlan(removed=min(removed, 1), examples=("PMC9.1: retracted",) * min(removed, 1)),
     ]
     if not is_error:
-        removals.check_removals(ranges, "mirror")
+        range_plan.check_removals(ranges, "mirror")
         return
     with pytest.raises(RemovalError) as caught:
-        removals.check_removals(ranges, "mirror")
+        range_plan.check_removals(ranges, "mirror")
     message = str(caught.value)
     assert f"{removed} of the {mirrored} articles in mirror/pmc would be removed" in message
     assert "PMC1.1: licence:unknown" in message
