@@ -92,8 +92,7 @@ class Server:
     """URL of a server with its rate limit and retry policy.
 
     Attributes:
-        report_wait: tells the user why a request waits; None: the rate limiter keeps it for the progress
-            display, which is in another process.
+        report_wait: tells the user why a request waits; None: the note of this process does.
     """
 
     base_url: str
@@ -321,21 +320,15 @@ class _Attempts:
             )
         seconds = max(error.pause or 0, policy.draw_backoff(self._num_failures))
         if self.seconds + seconds >= _MIN_REPORTED_SECONDS:
-            self._report_wait(
+            text = (
                 f"{self.url}: {error}; attempt {self._num_failures + 1} of {policy.max_attempts} "
                 f"in {seconds:.0f} seconds"
             )
+            logging.getLogger(__name__).warning("%s", text)  # seen on a cluster
+            (self._server.report_wait or progress_notes.report_wait)(text)
         if error.pause is not None:
             self._server.rate_limiter.pause(error.pause)
         time.sleep(seconds)
-
-    def _report_wait(self, text: str) -> None:
-        logging.getLogger(__name__).warning("%s", text)  # seen on a cluster
-        if self._server.report_wait:
-            self._server.report_wait(text)
-        else:
-            self._server.rate_limiter.note_wait(text)
-            progress_notes.report_wait(text)
 
 
 def _make_long_pause_error(url: str, failure: Exception, pause: float) -> OutageError:

@@ -52,7 +52,7 @@ class MirroredFile:
         is_md5_published: True if the server publishes this MD5.
         retrieved_at: UTC time at which it was verified.
         fetched_bytes: bytes transferred in this run; 0 if it was in the mirror.
-        download_seconds: duration of its download; 0 if unknown.
+        download_seconds: duration of its download in this run.
     """
 
     info: FileInfo
@@ -81,7 +81,6 @@ class _Record:
     listing_text: str
     retrieved_at: str
     checked_at: str
-    download_seconds: float
 
     def has_same_listing(self, remote_file: RemoteFile) -> bool:
         """Return True if the listing shows no change; one without a readable date shows none."""
@@ -100,9 +99,7 @@ class _Record:
 
     def describe(self, info: FileInfo) -> MirroredFile:
         """Return the file that is recorded."""
-        return MirroredFile(
-            info, self.md5, self.md5_published, self.retrieved_at, download_seconds=self.download_seconds
-        )
+        return MirroredFile(info, self.md5, self.md5_published, self.retrieved_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +273,6 @@ class Mirror:
             listing_text=remote_file.listing_text,
             retrieved_at=mirrored_file.retrieved_at,
             checked_at=utc_now(),
-            download_seconds=mirrored_file.download_seconds,
         )
         _write_record(self.storage, self.path(remote_file), record)
         return mirrored_file

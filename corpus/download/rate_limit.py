@@ -1,27 +1,26 @@
 """Machine-wide rate limiter for a server.
 
 The state is in a folder of the user, so that independent worker processes and jobs share one budget: a
-locked file for each connection, and a JSON file for the requests.  It is the runtime folder of the login
-(``XDG_RUNTIME_DIR``), or else the cache folder in the home; schedulers give every job another ``TMPDIR``, so
-that the temporary folder serves only where these cannot be written.  The system releases the lock of a
-process that dies.  On several machines, the width of the download step keeps the limit
+locked file for each connection, and one with two times for the requests.  It is the runtime folder of the
+login (``XDG_RUNTIME_DIR``), or else the cache folder in the home; schedulers give every job another
+``TMPDIR``, so that the temporary folder serves only where these cannot be written.  The system releases the
+lock of a process that dies.  On several machines, the width of the download step keeps the limit
 (pipelines/steps.py).
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import re
+import struct
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-import msgspec
 from filelock import FileLock, Timeout
 
 from bioshards.corpus.storage.locks import open_locked
@@ -36,16 +35,7 @@ _SPACING: Final = 1.15
 reach the server: with an even share, the ninth of eight a second arrives within a second of the first."""
 _MIN_REPORTED_SECONDS: Final = 3.0
 """A wait for a slot that takes this long is reported."""
-_NOTE_INTERVAL_SECONDS: Final = 10.0
-"""A wait is noted this often at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class NotedWait:
-    """Why a request waited, and the time at which this was noted."""
-
-    time: float
-    text: str
+_STATE: Final = struct.Struct("<dd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,31 +110,12 @@ class RateLimiter:
             paused_until = time.time() + min(seconds, MAX_RETRY_AFTER_SECONDS)
             state.paused_until = max(state.paused_until, paused_until)
 
-    def note_wait(self, text: str) -> None:
-        """Keep the reason why a request waits for the processes that show the progress.
-
-        Of many requests that wait at the same time one is noted.
-        """
-        with self._open_state() as state:
-            now = time.time()
-            if state.noted is None or not 0 <= now - state.noted.time < _NOTE_INTERVAL_SECONDS:
-                state.noted = NotedWait(now, text)
-
-    def read_wait(self) -> NotedWait | None:
-        """Return the last reason why a request of this machine waited, if there is one."""
-        with self._open_state() as state:
-            return state.noted
-
     @contextlib.contextmanager
     def _open_state(self) -> Iterator[_State]:
         """Lock and read the shared state, and write it back if it changes."""
-        with open_locked(self._locate("json")) as file:
-            data = file.read()
-            try:
-                stored = msgspec.convert(json.loads(data), _State)
-            except ValueError:  # a new file, or a damaged one
-                stored = _State()
-            state = replace(stored)
+        with open_locked(self._locate("times")) as file:
+            data = file.read(_STATE.size)
+            state = _State(*_STATE.unpack(data)) if len(data) == _STATE.size else _State()
             # A time further ahead means that the clock was set back or the file is damaged.
             max_queued = time.time() + _MAX_QUEUE_SECONDS
             if not state.next_request_at <= max_queued:
@@ -152,10 +123,10 @@ class RateLimiter:
             if not state.paused_until <= max_queued + MAX_RETRY_AFTER_SECONDS:
                 state.paused_until = 0.0
             yield state
-            if state != stored:
+            new_data = _STATE.pack(state.next_request_at, state.paused_until)
+            if new_data != data:
                 file.seek(0)
-                # One write replaces the whole file, so that a killed process leaves no half of it.
-                file.write(json.dumps(msgspec.to_builtins(state)).encode().ljust(len(data)))
+                file.write(new_data)  # in one write, so that a killed process leaves no half of it
 
     def _locate(self, suffix: str) -> str:
         name = re.sub(r"[^A-Za-z0-9.-]+", "_", self.server_name)
@@ -164,11 +135,10 @@ class RateLimiter:
 
 @dataclass
 class _State:
-    """What the processes share: the times of the next request and of the end of a pause, and a noted wait."""
+    """What the processes share: the times of the next request and of the end of a pause."""
 
     next_request_at: float = 0.0
     paused_until: float = 0.0
-    noted: NotedWait | None = None
 
 
 def _get_lock_folder() -> str:

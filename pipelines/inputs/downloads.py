@@ -99,13 +99,6 @@ class SourceListing:
     listed_at: str
     unlisted: list[FileInfo] = field(default_factory=list)
 
-    @property
-    def download_rate(self) -> float:
-        """Bytes per second of one connection in earlier downloads of the mirrored files; 0 if unknown."""
-        timed = [file for file in self.mirrored.values() if file.download_seconds]
-        seconds = sum(file.download_seconds for file in timed)
-        return sum(file.info.size for file in timed) / seconds if timed else 0
-
 
 def list_sources(
     storage: Storage,

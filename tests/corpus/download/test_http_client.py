@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bioshards.corpus import progress_notes
 from bioshards.corpus.download import http_client, rate_limit
 from bioshards.corpus.download.http_client import (
     Connection,
@@ -444,25 +445,33 @@ def test_waits_are_reported_with_their_reasons(server: FakeServer, clock: Clock)
         connection.read(url, 100)
     assert reports[0] == (f"{url}: the server answers 503 Service Unavailable; attempt 2 of 4 in 30 seconds")
     assert re.search(r"Remote end closed.*; attempt 4 of 4 in \d+ seconds", reports[2])
-    assert http_server.rate_limiter.read_wait() is None
 
 
+@pytest.fixture
+def notes_folder(tmp_path: Path) -> Iterator[None]:
+    """Let this process write its note, as a worker does."""
+    folder = tmp_path / "notes"
+    folder.mkdir(mode=0o700)
+    with progress_notes.write_notes(str(folder)):
+        yield
+
+
+@pytest.mark.usefixtures("notes_folder")
 def test_waits_are_noted_for_the_progress_display(server: FakeServer, clock: Clock) -> None:
     server.schedule_fault("*", ServiceUnavailable("30"))
-    http_server = make_server(server.url)
-    with http_server.connect() as connection:
+    with make_server(server.url).connect() as connection:
         connection.read(f"{server.url}small.txt", 100)
-    noted = http_server.rate_limiter.read_wait()
-    assert noted
-    assert "503 Service Unavailable; attempt 2 of 4 in 30 seconds" in noted.text
+    assert [note.wait for note in progress_notes.read_notes() or []] == [
+        f"{server.url}small.txt: the server answers 503 Service Unavailable; attempt 2 of 4 in 30 seconds"
+    ]
 
 
+@pytest.mark.usefixtures("notes_folder")
 def test_short_waits_are_not_reported(server: FakeServer) -> None:
     server.schedule_fault("*", NoResponse(), times=3)
-    http_server = make_server(server.url)
-    with http_server.connect() as connection:
+    with make_server(server.url).connect() as connection:
         connection.read(f"{server.url}small.txt", 100)
-    assert http_server.rate_limiter.read_wait() is None
+    assert progress_notes.read_notes() == []
 
 
 def test_slow_body_is_aborted_and_resumed(server: FakeServer) -> None:
