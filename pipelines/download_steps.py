@@ -18,7 +18,8 @@ from bioshards.corpus.download.listing import RemoteFile
 from bioshards.corpus.download.mirror import MirroredFile, distrust_copy
 from bioshards.corpus.download.mirror_manifest import FetchedFile
 from bioshards.corpus.download.pmc import article_ranges, range_plan
-from bioshards.corpus.download.pmc.article_ranges import RangeReport, RangeUpdate
+from bioshards.corpus.download.pmc.article_ranges import RangeReport
+from bioshards.corpus.download.pmc.metadata_cache import RangeUpdate
 from bioshards.corpus.download.pmc.range_plan import RangePlan
 from bioshards.corpus.download.pmc.s3_bucket import range_label
 from bioshards.corpus.download.pool import DownloadPool
@@ -199,7 +200,6 @@ def _make_updates(article_plan: PmcArticlePlan, numbers: list[int]) -> Iterator[
         yield RangeUpdate(
             storage=plan.mirror.storage,
             mirror=plan.mirror.folder,
-            base_url=plan.server.base_url,
             pool=pool,
             number=number,
             article_filter=article_plan.article_filter,

@@ -313,7 +313,13 @@ class _Attempts:
         min_progress = max(MIN_PROGRESS_BYTES, policy.min_bytes_per_second * self.seconds)
         self._num_failures = 1 if self._new_bytes >= min_progress else self._num_failures + 1
         if error.pause is not None and error.pause > MAX_RETRY_AFTER_SECONDS:
-            raise _make_long_pause_error(self.url, error, error.pause)
+            until = datetime.fromtimestamp(time.time() + error.pause, UTC)
+            outage = OutageError(
+                f"{self.url} cannot be read: {error}; the server asks to wait {error.pause:,.0f} seconds, "
+                f"until {until:%Y-%m-%d %H:%M} UTC"
+            )
+            outage.hint = f"Run the same command again after that. {KEPT}"
+            raise outage
         if self._num_failures >= policy.max_attempts:
             raise UnreachableError(
                 f"{self.url} cannot be read: {error} (tried {self._num_failures} times in a row)"
@@ -329,17 +335,6 @@ class _Attempts:
         if error.pause is not None:
             self._server.rate_limiter.pause(error.pause)
         time.sleep(seconds)
-
-
-def _make_long_pause_error(url: str, failure: Exception, pause: float) -> OutageError:
-    """Return the error that ends a run whose server asks for a long pause."""
-    until = datetime.fromtimestamp(time.time() + pause, UTC)
-    error = OutageError(
-        f"{url} cannot be read: {failure}; the server asks to wait {pause:,.0f} seconds, "
-        f"until {until:%Y-%m-%d %H:%M} UTC"
-    )
-    error.hint = f"Run the same command again after that. {KEPT}"
-    return error
 
 
 def resolve_redirect(url: str, location: str) -> str:

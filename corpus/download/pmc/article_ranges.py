@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import date
 from typing import Any, Final
 
 import pyarrow as pa
@@ -21,10 +20,15 @@ import pyarrow.parquet as pq
 from bioshards.corpus import progress_notes
 from bioshards.corpus.download.http_client import Connection, DownloadError
 from bioshards.corpus.download.mirror import parse_root_name, remove_temporaries
-from bioshards.corpus.download.pmc import bucket_inventory, metadata_cache
-from bioshards.corpus.download.pmc.article_filter import ArticleFilter
+from bioshards.corpus.download.pmc import bucket_inventory
 from bioshards.corpus.download.pmc.bucket_inventory import make_version_keys
-from bioshards.corpus.download.pmc.metadata_cache import ArticleMetadata, MetadataUpdate, list_articles
+from bioshards.corpus.download.pmc.metadata_cache import (
+    METADATA_SCHEMA,
+    ArticleMetadata,
+    RangeUpdate,
+    list_articles,
+    update_metadata,
+)
 from bioshards.corpus.download.pmc.s3_bucket import (
     ArticleFailure,
     ChecksumError,
@@ -32,7 +36,6 @@ from bioshards.corpus.download.pmc.s3_bucket import (
     read_verified,
     version_name,
 )
-from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.errors import TransientStorageError
 from bioshards.corpus.storage.checksums import md5_of_file
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
@@ -40,7 +43,7 @@ from bioshards.corpus.storage.storage_protocol import Storage
 
 ARTICLE_SCHEMA: Final = pa.schema(
     [
-        *metadata_cache.METADATA_SCHEMA,
+        *METADATA_SCHEMA,
         pa.field("file", pa.string(), nullable=False),
         pa.field("bytes", pa.int64(), nullable=False),
     ]
@@ -49,29 +52,6 @@ ARTICLE_SCHEMA: Final = pa.schema(
 
 _MAX_ARTICLE_BYTES: Final = 64 << 20  # bytes of an article's XML; 190 kB is usual, and each thread holds one
 _FILE_NAME: Final = re.compile(r"PMC(\d{1,8})\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class RangeUpdate:
-    """A range of the mirror that is to be brought up to date.
-
-    Attributes:
-        storage: where the mirror is.
-        mirror: folder of the mirror.
-        base_url: URL of the bucket, with a trailing slash.
-        pool: connections to the bucket.
-        number: number of the range.
-        article_filter: selects the articles.
-        today: date of retrieval.
-    """
-
-    storage: Storage
-    mirror: str
-    base_url: str
-    pool: DownloadPool
-    number: int
-    article_filter: ArticleFilter
-    today: date
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,22 +154,6 @@ def fetch_range(update: RangeUpdate) -> RangeReport:
         removed=len(surplus),
         failures=tuple(sorted(failures)),
         dropped=dict(selected.dropped),
-    )
-
-
-def update_metadata(update: RangeUpdate) -> MetadataUpdate:
-    """Update the metadata of a range.
-
-    Raises:
-        OutageError: the bucket does not answer.
-    """
-    return metadata_cache.update_metadata(
-        update.storage,
-        update.mirror,
-        update.pool,
-        update.number,
-        update.today,
-        update.article_filter.versions,
     )
 
 

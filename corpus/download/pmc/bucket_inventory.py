@@ -123,30 +123,27 @@ class DataFile(msgspec.Struct, frozen=True):
         return self.key.rpartition("/")[2]
 
 
-class _ManifestFile(msgspec.Struct, frozen=True, rename="camel"):
-    """The fields of manifest.json that are read."""
+class InventoryManifest(msgspec.Struct, frozen=True, rename="camel"):
+    """The fields of manifest.json that are read.
+
+    Attributes:
+        file_schema: columns of the CSV files, in order, separated by commas.
+        files: CSV files.
+        date: name of its folder: ``2026-09-04T01-00Z``.
+        md5: MD5 of manifest.json.
+    """
 
     source_bucket: Literal["pmc-oa-opendata"]
     file_format: Literal["CSV"]
     file_schema: str
     files: Annotated[tuple[DataFile, ...], Meta(min_length=1, max_length=1000)]
+    date: str = ""
+    md5: str = ""
 
-
-@dataclass(frozen=True, slots=True)
-class InventoryManifest:
-    """Manifest of an inventory.
-
-    Attributes:
-        date: name of its folder: ``2026-09-04T01-00Z``.
-        md5: MD5 of manifest.json.
-        columns: columns of the CSV files, in order.
-        files: CSV files.
-    """
-
-    date: str
-    md5: str
-    columns: tuple[str, ...]
-    files: tuple[DataFile, ...]
+    @property
+    def columns(self) -> list[str]:
+        """Columns of the CSV files, in order."""
+        return [name.strip() for name in self.file_schema.split(",")]
 
 
 # Reading the mirror
@@ -411,15 +408,15 @@ def _read_manifest(connection: Connection, folder: str) -> tuple[bytes, bool]:
 
 def _parse_manifest(body: bytes, date: str) -> InventoryManifest:
     try:
-        manifest = msgspec.json.decode(body, type=_ManifestFile)
-        columns = tuple(name.strip() for name in manifest.file_schema.split(","))
+        manifest = msgspec.json.decode(body, type=InventoryManifest)
+        columns = manifest.columns
         if not set(_COLUMN_TYPES) <= set(columns) or len(set(columns)) < len(columns):
             raise ValueError(f"its columns are {columns}, and {list(_COLUMN_TYPES)} are needed")
     except (ValueError, RecursionError) as error:
         raise InventoryError(
             f"The manifest of PMC's inventory of {date} cannot be read ({error}). {_UPDATE}"
         ) from error
-    return InventoryManifest(date, md5_of_bytes(body), columns, manifest.files)
+    return msgspec.structs.replace(manifest, date=date, md5=md5_of_bytes(body))
 
 
 def _read_data_file(

@@ -34,6 +34,7 @@ import pyarrow.parquet as pq
 
 from bioshards.corpus import progress_notes
 from bioshards.corpus.download.http_client import Connection, DownloadError, NotFoundError
+from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.bucket_inventory import make_version_keys, read_range, select_newest
 from bioshards.corpus.download.pmc.s3_bucket import (
     ArticleFailure,
@@ -116,6 +117,27 @@ class ArticleMetadata:
 
 
 @dataclass(frozen=True, slots=True)
+class RangeUpdate:
+    """A range of the mirror that is to be brought up to date.
+
+    Attributes:
+        storage: where the mirror is.
+        mirror: folder of the mirror.
+        pool: connections to the bucket.
+        number: number of the range.
+        article_filter: selects the articles.
+        today: date of retrieval.
+    """
+
+    storage: Storage
+    mirror: str
+    pool: DownloadPool
+    number: int
+    article_filter: ArticleFilter
+    today: date
+
+
+@dataclass(frozen=True, slots=True)
 class MetadataDifference:
     """Difference of the cached metadata of a range from the inventory.
 
@@ -189,32 +211,21 @@ def compare_with_inventory(
     )
 
 
-def update_metadata(
-    storage: Storage,
-    mirror: str,
-    pool: DownloadPool,
-    range_number: int,
-    today: date,
-    versions: Versions = "newest",
-) -> MetadataUpdate:
+def update_metadata(update: RangeUpdate) -> MetadataUpdate:
     """Read the metadata objects of a range that have changed since the last inventory, and update the cache.
-
-    Args:
-        mirror: folder of the mirror.
-        pool: connections to the bucket.
-        today: date of retrieval.
-        versions: read the newest version of each article, or all.
 
     Raises:
         OutageError: the bucket does not answer; metadata read so far is saved.
     """
+    storage, mirror, range_number = update.storage, update.mirror, update.number
     previous = read_metadata(storage, mirror, range_number)
-    difference = compare_with_inventory(read_range(storage, mirror, range_number), previous, versions)
+    rows = read_range(storage, mirror, range_number)
+    difference = compare_with_inventory(rows, previous, update.article_filter.versions)
     articles = {(article.pmcid, article.version): article for article in list_articles(difference.outdated)}
     failures: list[ArticleFailure] = []
 
     def read(connection: Connection, listed: ListedVersion) -> ArticleMetadata:
-        return _read_object(connection, pool.server.base_url, listed, today)
+        return _read_object(connection, update.pool.server.base_url, listed, update.today)
 
     def save() -> pa.Table:
         table = _build_table(difference.current, articles.values())
@@ -226,7 +237,7 @@ def update_metadata(
         ListedVersion(row["pmcid"], row["version"], row["etag"]) for row in difference.missing.to_pylist()
     ]
     try:
-        for num_done, (listed, result) in enumerate(pool.map_unordered(read, missing), start=1):
+        for num_done, (listed, result) in enumerate(update.pool.map_unordered(read, missing), start=1):
             progress_notes.count("requests")
             key = listed.pmcid, listed.version
             if isinstance(result, NotFoundError):

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, metadata_cache
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
-from bioshards.corpus.download.pmc.article_ranges import RangeUpdate
+from bioshards.corpus.download.pmc.metadata_cache import RangeUpdate
 from bioshards.corpus.download.pmc.s3_bucket import version_name
 from bioshards.corpus.errors import MAX_SHOWN, RunError, shorten_list
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -101,7 +101,7 @@ def find_removals(update: RangeUpdate) -> RangePlan:
     Raises:
         OutageError: the bucket does not answer.
     """
-    failures = article_ranges.update_metadata(update).failures
+    failures = metadata_cache.update_metadata(update).failures
     failed_ids = {failure.pmcid for failure in failures}
     return plan_range(update.storage, update.mirror, update.number, update.article_filter, failed_ids)
 

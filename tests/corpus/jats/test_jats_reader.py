@@ -25,7 +25,7 @@ from bioshards.corpus import jats
 from bioshards.corpus.document import Document
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
-from bioshards.corpus.download.pmc.article_ranges import RangeUpdate
+from bioshards.corpus.download.pmc.metadata_cache import RangeUpdate
 from bioshards.corpus.download.sources import SETS
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.jats.filters import PmcConfig
@@ -360,7 +360,7 @@ def create_mirror(tmp_path: Path, *articles: fake_pmc_bucket.FakeArticle, number
     bucket_inventory.update_inventory(FILES, str(folder), connection, BASE_URL)
     article_filter = ArticleFilter(frozenset(LICENCES), frozenset(SETS), versions="all")
     report = article_ranges.fetch_range(
-        RangeUpdate(FILES, str(folder), BASE_URL, SequentialPool(connection), number, article_filter, TODAY)
+        RangeUpdate(FILES, str(folder), SequentialPool(connection), number, article_filter, TODAY)
     )
     assert not report.failures
     return folder

@@ -20,7 +20,8 @@ from bioshards.corpus.download.http_client import (
 )
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
-from bioshards.corpus.download.pmc.article_ranges import RangeReport, RangeUpdate
+from bioshards.corpus.download.pmc.article_ranges import RangeReport
+from bioshards.corpus.download.pmc.metadata_cache import RangeUpdate
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from bioshards.pipelines.storage.remote_storage import RemoteStorage
@@ -73,7 +74,7 @@ def fetch_range(mirror: str, connection: FolderConnection) -> Callable[..., Rang
         bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
         connection.requests.clear()
         return article_ranges.fetch_range(
-            RangeUpdate(FILES, mirror, BASE_URL, SequentialPool(connection), number, articles, TODAY)
+            RangeUpdate(FILES, mirror, SequentialPool(connection), number, articles, TODAY)
         )
 
     return call
@@ -172,7 +173,7 @@ def test_mirror_on_an_object_store(bucket: FakeBucket, connection: FolderConnect
         bucket.publish_inventory(day)
         bucket_inventory.update_inventory(storage, mirror, connection, BASE_URL)
         report = article_ranges.fetch_range(
-            RangeUpdate(storage, mirror, BASE_URL, SequentialPool(connection), 0, DEFAULT, TODAY)
+            RangeUpdate(storage, mirror, SequentialPool(connection), 0, DEFAULT, TODAY)
         )
         assert (report.selected, report.fetched, report.failures) == (4, fetched, ())
     assert report.removed == 1

@@ -18,11 +18,13 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.download.http_client import HttpResponse, OutageError, RefusedError, UnreachableError
 from bioshards.corpus.download.pmc import bucket_inventory, metadata_cache
+from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.metadata_cache import (
     METADATA_SCHEMA,
     ArticleMetadata,
     ListedVersion,
     MetadataUpdate,
+    RangeUpdate,
     normalise_licence,
     parse_metadata,
 )
@@ -251,8 +253,10 @@ def update_metadata(tmp_path: Path, connection: FolderConnection) -> Callable[..
         mirror = str(tmp_path / "mirror")
         bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
         connection.requests.clear()
-        pool = SequentialPool(connection)
-        result = metadata_cache.update_metadata(FILES, mirror, pool, 0, today, versions)
+        articles = ArticleFilter(versions=versions)
+        result = metadata_cache.update_metadata(
+            RangeUpdate(FILES, mirror, SequentialPool(connection), 0, articles, today)
+        )
         assert metadata_cache.read_metadata(FILES, mirror, 0) == result.table
         return result
 
@@ -480,7 +484,9 @@ def test_unreachable_bucket_ends_the_update(tmp_path: Path, connection: FolderCo
     for number in range(150, 300):
         connection.faults[f"metadata/PMC{number}.1.json"] = [UnreachableError("no answer")]
     with pytest.raises(OutageError, match="100 downloads failed in a row; the last one: no answer"):
-        metadata_cache.update_metadata(FILES, mirror, SequentialPool(connection), 0, TODAY)
+        metadata_cache.update_metadata(
+            RangeUpdate(FILES, mirror, SequentialPool(connection), 0, ArticleFilter(), TODAY)
+        )
     assert len(connection.requests_containing("metadata/PMC")) < 160
     assert metadata_cache.read_metadata(FILES, mirror, 0).num_rows == 54
     assert bucket.root == connection.root
@@ -503,11 +509,15 @@ def test_killed_update_resumes_from_the_last_save(
             save(*arguments)
 
     monkeypatch.setattr(metadata_cache, "_write_metadata", save_twice)
-    metadata_cache.update_metadata(FILES, mirror, SequentialPool(connection), 0, TODAY)
+    metadata_cache.update_metadata(
+        RangeUpdate(FILES, mirror, SequentialPool(connection), 0, ArticleFilter(), TODAY)
+    )
     assert metadata_cache.read_metadata(FILES, mirror, 0).num_rows == 8
     monkeypatch.setattr(metadata_cache, "_write_metadata", save)
     connection.requests.clear()
-    result = metadata_cache.update_metadata(FILES, mirror, SequentialPool(connection), 0, TODAY)
+    result = metadata_cache.update_metadata(
+        RangeUpdate(FILES, mirror, SequentialPool(connection), 0, ArticleFilter(), TODAY)
+    )
     assert (len(connection.requests), result.table.num_rows) == (6, 14)
 
 

@@ -10,7 +10,7 @@ import pytest
 from bioshards.corpus.download.http_client import NotFoundError
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, range_plan
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
-from bioshards.corpus.download.pmc.article_ranges import RangeUpdate
+from bioshards.corpus.download.pmc.metadata_cache import RangeUpdate
 from bioshards.corpus.download.pmc.range_plan import RangePlan, RemovalError, plan_range
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.servers.fake_pmc_bucket import (
@@ -43,15 +43,15 @@ def find_removals(tmp_path: Path, bucket: FakeBucket, connection: FolderConnecti
         *changes: Callable[[], object], before: ArticleFilter = DEFAULT, after: ArticleFilter = DEFAULT
     ) -> RangePlan:
         bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
-        article_ranges.fetch_range(RangeUpdate(FILES, mirror, BASE_URL, pool, 0, before, TODAY))
+        article_ranges.fetch_range(RangeUpdate(FILES, mirror, pool, 0, before, TODAY))
         mirrored = sorted(Path(mirror, "pmc/xml").rglob("*.xml"))
         for change in changes:
             change()
         bucket.publish_inventory("2026-09-05")
         bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL, allow_removals=True)
-        plan = range_plan.find_removals(RangeUpdate(FILES, mirror, BASE_URL, pool, 0, after, TODAY))
+        plan = range_plan.find_removals(RangeUpdate(FILES, mirror, pool, 0, after, TODAY))
         assert sorted(Path(mirror, "pmc/xml").rglob("*.xml")) == mirrored
-        report = article_ranges.fetch_range(RangeUpdate(FILES, mirror, BASE_URL, pool, 0, after, TODAY))
+        report = article_ranges.fetch_range(RangeUpdate(FILES, mirror, pool, 0, after, TODAY))
         assert plan.removed <= report.removed
         assert plan.to_fetch == report.fetched
         return plan
@@ -112,9 +112,7 @@ def test_plan_by_the_mirror_alone_writes_nothing(
     mirror = str(tmp_path / "mirror")
     bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
     assert plan_range(FILES, mirror, 0, DEFAULT) == RangePlan(listed=5, unknown=5)
-    article_ranges.fetch_range(
-        RangeUpdate(FILES, mirror, BASE_URL, SequentialPool(connection), 0, DEFAULT, TODAY)
-    )
+    article_ranges.fetch_range(RangeUpdate(FILES, mirror, SequentialPool(connection), 0, DEFAULT, TODAY))
     bucket.put_article(FakeArticle(1, text="Revised."))
     bucket.put_article(FakeArticle(9))
     bucket.remove(2)
