@@ -102,6 +102,10 @@ class _Record:
         return MirroredFile(info, self.md5, self.md5_published, self.retrieved_at)
 
 
+# msgspec describes a type at its first use, and crashes if threads do so at the same time: describe it here.
+msgspec.json.Decoder(_Record)
+
+
 @dataclass(frozen=True, slots=True)
 class Mirror:
     """A mirror folder on any storage."""

@@ -321,6 +321,10 @@ class _MetadataObject(msgspec.Struct):
     xml_url: str | None = None
 
 
+# msgspec describes a type at its first use, and crashes if threads do so at the same time: describe it here.
+msgspec.json.Decoder(_MetadataObject)
+
+
 def parse_metadata(body: bytes, listed: ListedVersion, etag: str, today: date) -> ArticleMetadata:
     """Parse a metadata object.
 
