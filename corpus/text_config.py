@@ -8,16 +8,18 @@ import functools
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 from bioshards.corpus.document import DEFAULT_COLUMNS, ArticleColumns
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.corpus.languages import parse_language
-from bioshards.corpus.manifest import Json
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.text.cleaning import CLEANING_RULES
 from bioshards.corpus.text.line_format import ASCII_ONLY, SHORT_LINES, LineFormatter
 from bioshards.corpus.ui.options import Option, complement_of, int_at_least, language_list, subset_of
+
+if TYPE_CHECKING:
+    from bioshards.corpus.manifest import Json
 
 ISSNS: Final = "issns"
 """Name by which parsers are asked for the ISSNs of the journal, which are no column."""

@@ -1,15 +1,44 @@
-"""The ``beam`` command: list pipelines, run one.
+"""The ``beam`` command: list pipelines, run one; from the command line to an exit code.
 
-Beam is imported only when a pipeline runs, so that ``beam list`` and ``--help`` answer at once.
+``beam list`` and ``--help`` answer at once, because a pipeline's module is imported when it is asked for, and
+neither Beam nor the libraries of an extra before it runs.
 """
 
 from __future__ import annotations
 
+import importlib
+import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from bioshards.corpus.errors import OK, USAGE_ERROR, suggest_nearest
-from bioshards.pipelines.commands import PIPELINES, run_command
+from bioshards.corpus.errors import (
+    INTERRUPTED,
+    OK,
+    USAGE_ERROR,
+    MissingExtraError,
+    UsageError,
+    suggest_nearest,
+)
+from bioshards.corpus.ui.command_line import interrupt_on_sigterm, report_error
+
+if TYPE_CHECKING:
+    from bioshards.pipelines.options import Parser
+    from bioshards.pipelines.run import CommandLine
+
+PIPELINES: Final = {
+    "fetch": "PubMed, PMC and Europe PMC into a mirror of verified files",
+    "pubmed_to_shards": "PubMed citation XML to sentence-split document shards",
+    "pmc_to_shards": "full-text articles (JATS XML) to sentence-split document shards",
+    "text_to_shards": (
+        "text files of your own (JSON Lines, Parquet, plain text) to sentence-split document shards"
+    ),
+    "shards_to_words": "document shards to exact counts of their words, for a vocabulary",
+    "shards_to_pretraining": "document shards and a vocabulary to pretraining examples",
+}
+"""What each pipeline does, in a line.  The module of its name has its options and its run."""
+_EXTRAS: Final = {"shards_to_words": "vocab", "shards_to_pretraining": "vocab"}
+"""Extra of the package whose libraries a pipeline needs."""
 
 USAGE = """\
 usage: beam list
@@ -43,6 +72,83 @@ def _print_usage_error(message: str, unknown: str, known: list[str]) -> int:
     hint = suggest_nearest(unknown, known, 0.4) or f"; there are: {', '.join(known)}"
     print(f"beam: {message}{hint}", file=sys.stderr)
     return USAGE_ERROR
+
+
+class PipelineModule(Protocol):
+    """The module of a pipeline."""
+
+    def make_parser(self) -> Parser[Any]:
+        """Return the parser of the options."""
+        ...
+
+    def run(self, options: Any, line: CommandLine) -> int:
+        """Run the pipeline and return the exit code."""
+        ...
+
+
+def load_pipeline(name: str) -> PipelineModule:
+    """Import the module of a pipeline."""
+    return cast(PipelineModule, importlib.import_module(f".{name}", __package__))
+
+
+def run_command(name: str, argv: Sequence[str]) -> int:
+    """Run ``beam run NAME`` with these arguments and return the exit code; print the error that ends it."""
+    parser = load_pipeline(name).make_parser()
+    try:
+        with interrupt_on_sigterm():
+            return _run_pipeline(name, parser, argv)
+    except SystemExit as parse_exit:  # --help
+        return int(parse_exit.code or 0)
+    except KeyboardInterrupt as interrupt:
+        print(file=sys.stderr)
+        stopped = "stopped. Completed work is kept: run the same command again to continue"
+        code = _print_error(str(interrupt) or stopped, INTERRUPTED)
+        sys.stdout.flush()
+        os._exit(code)  # Beam's threads do not end by themselves
+    except Exception as error:
+        if isinstance(error, UsageError):
+            error.hint = f"See {parser.prog} --help"
+        else:
+            _add_download_hint(error, name)
+        return _print_error(*report_error(error))
+
+
+def _run_pipeline(name: str, parser: Parser[Any], argv: Sequence[str]) -> int:
+    if any(word.partition("=")[0] == "--like" for word in argv):
+        from bioshards.pipelines.reproduction import expand_arguments  # here, as --help needs no pyarrow
+
+        argv = expand_arguments(name, argv)
+    options, beam_args = parser.parse_known_options(argv)
+    options.check()
+    from bioshards.pipelines.run import make_command_line
+
+    try:
+        return load_pipeline(name).run(options, make_command_line(name, parser, beam_args, argv))
+    except ModuleNotFoundError as error:
+        if name not in _EXTRAS:
+            raise
+        raise MissingExtraError(
+            f"{name} needs a library that cannot be imported ({error}): "
+            f"pip install 'bioshards[{_EXTRAS[name]}]'"
+        ) from error
+
+
+def _add_download_hint(error: Exception, name: str) -> None:
+    """Say what can be done about a server that does not answer."""
+    from bioshards.corpus.download.http_client import DownloadError, UnreachableError  # takes a while
+
+    if isinstance(error, DownloadError) and not error.hint:
+        mirror = "MIRROR/pmc" if name == "pmc_to_shards" else "MIRROR/pubmed"
+        suspect = "network" if isinstance(error, UnreachableError) else "address"
+        error.hint = (
+            f"Nothing was written: check the {suspect} and run again. A mirror can be processed offline: "
+            f"--input {mirror}"
+        )
+
+
+def _print_error(message: str, code: int) -> int:
+    print(f"beam: {message}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

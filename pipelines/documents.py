@@ -11,7 +11,7 @@ from bioshards.corpus.output import output_layout
 from bioshards.corpus.shards import input_dirs
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.pipelines.context import JobSpec, PathOption
-from bioshards.pipelines.options.pipeline_options import DocumentsOptions
+from bioshards.pipelines.options import DocumentsOptions
 from bioshards.pipelines.run import CommandLine, Session, make_absolute, open_session, translate_output_errors
 from bioshards.pipelines.steps import Job
 

@@ -20,11 +20,11 @@ from bioshards.corpus.errors import OutputMismatchError, UsageError
 from bioshards.corpus.jats.filters import LICENCES_OPTION
 from bioshards.corpus.licences import DEFAULT_LICENCES
 from bioshards.corpus.ui.options import Option, nonempty_subset_of
-from bioshards.pipelines.options.parser import Parser
-from bioshards.pipelines.options.pipeline_options import (
+from bioshards.pipelines.options import (
     CONNECTIONS_OPTION,
     MAX_REJECTED_OPTION,
     DownloadOptions,
+    Parser,
     make_url_options,
 )
 

@@ -10,10 +10,10 @@ from bioshards.corpus.document_presets import PMC_PRESETS
 from bioshards.corpus.download.sources import SOURCES, list_source_names
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.ui.options import Option, Overrides
-from bioshards.pipelines.options.parser import Parser
-from bioshards.pipelines.options.pipeline_options import (
+from bioshards.pipelines.options import (
     CONNECTIONS_OPTION,
     DOCUMENTS_GROUP,
+    Parser,
     ShardsOptions,
     find_sample,
     make_input_option,

@@ -10,9 +10,9 @@ from bioshards.corpus.download.sources import SOURCES, list_source_names
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.ui.options import Option, Overrides
-from bioshards.pipelines.options.parser import Parser
-from bioshards.pipelines.options.pipeline_options import (
+from bioshards.pipelines.options import (
     DOCUMENTS_GROUP,
+    Parser,
     ShardsOptions,
     find_sample,
     make_input_option,

@@ -34,8 +34,7 @@ from bioshards.pipelines.context import JobSpec, PathOption, RunContext
 from bioshards.pipelines.dataflow import settings as dataflow_settings
 from bioshards.pipelines.execution import executor
 from bioshards.pipelines.execution.progress_monitor import StepBar
-from bioshards.pipelines.options.parser import parse_beam_options
-from bioshards.pipelines.options.pipeline_options import RunOptions
+from bioshards.pipelines.options import RunOptions, parse_beam_options
 from bioshards.pipelines.reproduction import compare_with_manifest, read_manifest_file, redact_secrets
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ from bioshards.pipelines.download_steps import fetch_and_stage, stage_file
 from bioshards.pipelines.execution.progress_monitor import StepBar
 from bioshards.pipelines.inputs.downloads import split_into_slots
 from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan, RunInputs
-from bioshards.pipelines.options.pipeline_options import ShardsOptions
+from bioshards.pipelines.options import ShardsOptions
 from bioshards.pipelines.run import (
     CommandLine,
     Session,

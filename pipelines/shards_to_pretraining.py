@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.ui.options import Option, fraction, int_at_least
-from bioshards.pipelines.options.parser import Parser
-from bioshards.pipelines.options.pipeline_options import (
-    DOCUMENTS_OPTION,
+from bioshards.pipelines.options import (
     IO_GROUP,
     MAX_REJECTED_OPTION,
     DocumentsOptions,
+    Parser,
 )
 from bioshards.vocab.pretraining.objectives import example_recipes
 from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES, ExampleRecipe
@@ -58,7 +57,6 @@ class PretrainingOptions(DocumentsOptions):
     An option of the recipe is None where the preset, or the objective's default, decides.
     """
 
-    input: Annotated[tuple[str, ...], DOCUMENTS_OPTION] = ()
     vocab: Annotated[
         str | None,
         Option(

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.ui.options import Option, fraction, int_at_least
-from bioshards.pipelines.options.parser import Parser
-from bioshards.pipelines.options.pipeline_options import DOCUMENTS_OPTION, DocumentsOptions
+from bioshards.pipelines.options import DocumentsOptions, Parser
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -38,7 +37,6 @@ _count_option = functools.partial(Option, group="what is counted")
 class WordsOptions(DocumentsOptions):
     """Options of ``beam run shards_to_words``."""
 
-    input: Annotated[tuple[str, ...], DOCUMENTS_OPTION] = ()
     pretokenizer: Annotated[
         Literal["bert", "white-space"],
         _count_option(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 from bioshards.corpus.document_presets import TEXT_PRESETS
 from bioshards.corpus.text_files import TextFilesConfig
 from bioshards.corpus.ui.options import Option, Overrides
-from bioshards.pipelines.options.parser import Parser
-from bioshards.pipelines.options.pipeline_options import (
+from bioshards.pipelines.options import (
     DOCUMENTS_GROUP,
+    Parser,
     ShardsOptions,
     find_sample,
     make_input_option,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.languages import to_marc_code
-from bioshards.corpus.manifest import Json
 from bioshards.corpus.pubmed.mesh import PUBLICATION_TYPES, MeshTree, parse_publication_types
 from bioshards.corpus.sentences import count_line_words
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
@@ -28,6 +27,7 @@ from bioshards.corpus.text_config import (
 from bioshards.corpus.ui.options import Option, int_at_least, language_list, name_list
 
 if TYPE_CHECKING:
+    from bioshards.corpus.manifest import Json
     from bioshards.corpus.pubmed.citation import Citation
 
 OTHER_ABSTRACT_TYPES: Final = ("AAMC", "AIDS", "KIE", "NASA", "PIP", "Publisher", "plain-language-summary")

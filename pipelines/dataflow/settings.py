@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 MACHINE_TYPE: Final = "e2-standard-4"
 """4 vCPUs with 16 GB: Beam runs one Python process for each vCPU, and one of ours takes 0.6 to 1.5 GB."""
-DEFAULT_VCPUS: Final = 4
 DISK_SIZE_GB: Final = 25
 """The service's own size beside Dataflow Shuffle; without that it would be 250, and nothing spills."""
 MAX_WORKERS: Final = 25

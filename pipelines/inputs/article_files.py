@@ -27,7 +27,7 @@ from bioshards.pipelines.inputs.run_inputs import (
     merge_sources,
     split_specs_and_paths,
 )
-from bioshards.pipelines.options.pipeline_options import DownloadOptions, ShardsOptions
+from bioshards.pipelines.options import DownloadOptions, ShardsOptions
 
 
 def find_inputs(storage: Storage, options: ShardsOptions, output: str, is_local_run: bool) -> RunInputs:

@@ -27,7 +27,7 @@ from bioshards.corpus.errors import BadFileError, UsageError, escape_controls, s
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage.retry import INTERACTIVE_RETRY_POLICY, MAX_FAILED_FILES, retry
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
-from bioshards.pipelines.options.pipeline_options import DownloadOptions
+from bioshards.pipelines.options import DownloadOptions
 
 Item = TypeVar("Item")
 
@@ -59,11 +59,6 @@ class DownloadPlan:
     slots: int
     threads_per_slot: int
     is_distributed: bool = False
-
-    @property
-    def connections(self) -> int:
-        """Return the number of connections of all slots together."""
-        return self.server.rate_limiter.max_connections * (self.slots if self.is_distributed else 1)
 
     def server_for_slot(self, first_item: str) -> Server:
         """Return the server with the rate limiter of one slot, identified by its first item.

@@ -6,7 +6,7 @@ from bioshards.corpus.pubmed.discovery import check_numbers, discover_sources, s
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.pipelines.inputs.downloads import list_sources
 from bioshards.pipelines.inputs.run_inputs import RunInputs, merge_sources, split_specs_and_paths
-from bioshards.pipelines.options.pipeline_options import ShardsOptions
+from bioshards.pipelines.options import ShardsOptions
 
 
 def find_inputs(storage: Storage, options: ShardsOptions, output: str, is_local_run: bool) -> RunInputs:

@@ -14,7 +14,7 @@ import pytest
 
 import bioshards
 from bioshards.__main__ import main
-from bioshards.pipelines.commands import PIPELINES
+from bioshards.pipelines.cli import PIPELINES
 
 Capture = pytest.CaptureFixture[str]
 DiskUsage = namedtuple("DiskUsage", "total used free")

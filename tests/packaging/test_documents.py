@@ -14,7 +14,7 @@ from sphinx.cmd import build
 from bioshards.corpus import __main__ as corpus_command
 from bioshards.evaluate import __main__ as evaluate_command
 from bioshards.pipelines import cli
-from bioshards.pipelines.commands import PIPELINES
+from bioshards.pipelines.cli import PIPELINES
 from bioshards.train import __main__ as train_command
 from bioshards.vocab import __main__ as vocab_command
 

@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from bioshards import __version__
-from bioshards.pipelines.commands import PIPELINES
+from bioshards.pipelines.cli import PIPELINES
 from tests.support.dockerfile import (
     DOCKERFILE,
     StageEnvironments,

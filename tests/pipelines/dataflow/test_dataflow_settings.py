@@ -17,7 +17,7 @@ from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli
-from bioshards.pipelines.commands import PIPELINES, load_pipeline
+from bioshards.pipelines.cli import PIPELINES, load_pipeline
 from bioshards.pipelines.context import JobSpec, RunContext
 from bioshards.pipelines.dataflow import job_status, settings
 from bioshards.pipelines.dataflow.settings import MAX_WORKERS

@@ -15,7 +15,7 @@ import pytest
 
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli, shards
-from bioshards.pipelines.commands import PIPELINES
+from bioshards.pipelines.cli import PIPELINES
 from bioshards.pipelines.execution import executor
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam

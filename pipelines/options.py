@@ -1,53 +1,59 @@
-"""Options that several pipelines share: inputs and outputs, workers, downloads, documents."""
+"""Options that several pipelines share, the parser of command lines, and the errors on misspelt options.
+
+argparse parses the pipeline's own options.  The others go to Beam, which must know them: Beam's own parser
+would drop a misspelt option with a warning.
+"""
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import functools
+import io
+import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, Generic, Literal, NoReturn, TypeVar
 
 from bioshards.corpus.download.sources import SOURCES
-from bioshards.corpus.errors import UsageError
+from bioshards.corpus.errors import UsageError, find_nearest, suggest_nearest
 from bioshards.corpus.text_config import TextConfig
 from bioshards.corpus.ui.options import (
     Option,
+    OptionParser,
+    OptionsT,
     Overrides,
     contact_address,
     fraction,
+    from_args,
     int_at_least,
     server_url,
     worker_count,
 )
 
+if TYPE_CHECKING:
+    from apache_beam.options.pipeline_options import PipelineOptions
+
 ConfigT = TypeVar("ConfigT", bound=TextConfig)
 
 IO_GROUP: Final = "input and output"
 DOCUMENTS_GROUP: Final = "which documents, and what of them"
-_DOWNLOADS_GROUP: Final = "downloads"
-_EXECUTION_GROUP: Final = "execution"
+_io_option = functools.partial(Option, group=IO_GROUP)
+_documents_option = functools.partial(Option, group=DOCUMENTS_GROUP)
+_download_option = functools.partial(Option, group="downloads")
+_run_option = functools.partial(Option, group="execution")
 
-DOCUMENTS_OPTION: Final = Option(
-    "a finished --output of pubmed_to_shards, pmc_to_shards or text_to_shards, also on gs://, s3:// or az://"
-    "; repeatable",
-    group=IO_GROUP,
-    metavar="DIR",
-    many="repeat",
+OUTPUT_OPTION: Final = _io_option("folder to write; one for each configuration", metavar="DIR")
+CONNECTIONS_OPTION: Final = _download_option(
+    "to PMC's bucket, of all workers together (default: %(default)s)", parse=int_at_least(1)
 )
-OUTPUT_OPTION: Final = Option("folder to write; one for each configuration", group=IO_GROUP, metavar="DIR")
-CONNECTIONS_OPTION: Final = Option(
-    "to PMC's bucket, of all workers together (default: %(default)s)",
-    group=_DOWNLOADS_GROUP,
-    parse=int_at_least(1),
-)
-MAX_REJECTED_OPTION: Final = Option(
+MAX_REJECTED_OPTION: Final = _run_option(
     "fraction of records, articles or documents that may be rejected before the run fails "
     "(default: %(default)s)",
-    group=_EXECUTION_GROUP,
     metavar="FRACTION",
     parse=fraction,
 )
@@ -55,13 +61,13 @@ MAX_REJECTED_OPTION: Final = Option(
 
 def make_input_option(help_text: str) -> Option:
     """Return ``--input``."""
-    return Option(help_text, group=IO_GROUP, metavar="PATH", many="repeat")
+    return _io_option(help_text, metavar="PATH", many="repeat")
 
 
 def make_preset_option(presets: Mapping[str, object]) -> Option:
     """Return ``--preset``."""
     help_text = "configuration of a paper's corpus; other options override it"
-    return Option(help_text, group=IO_GROUP, choices=sorted(presets))
+    return _io_option(help_text, choices=sorted(presets))
 
 
 def make_url_options(source_names: Iterable[str]) -> list[Option]:
@@ -95,32 +101,28 @@ class RunOptions(ABC):
 
     like: Annotated[
         str | None,
-        Option(
+        _io_option(
             "repeat the run of this manifest.json with its options, unless they are given here, and compare "
             "the files by their SHA-256",
-            group=IO_GROUP,
             metavar="FILE",
         ),
     ] = None
     dry_run: Annotated[
-        bool,
-        Option("print what would be downloaded, read and written; write nothing", group=IO_GROUP),
+        bool, _io_option("print what would be downloaded, read and written; write nothing")
     ] = False
     workers: Annotated[
         int,
-        Option(
+        _run_option(
             "local processes, no more than there are files (default: one for each core, %(default)s); "
             "a --runner has its own option",
-            group=_EXECUTION_GROUP,
             parse=worker_count,
         ),
     ] = os.cpu_count() or 1
     force: Annotated[
         bool,
-        Option(
+        _run_option(
             "take over the lock on an --output in an object store, which a killed run leaves; a run that is "
-            "alive then publishes nothing (default: stop before)",
-            group=_EXECUTION_GROUP,
+            "alive then publishes nothing (default: stop before)"
         ),
     ] = False
 
@@ -145,29 +147,26 @@ class DownloadOptions(RunOptions):
 
     mirror: Annotated[
         str | None,
-        Option(
+        _download_option(
             "folder of verified copies, also on gs://, s3:// or az://; files in it are not downloaded again "
             "(default: mirror, beside the output; of fetch, in this folder)",
-            group=_DOWNLOADS_GROUP,
             metavar="DIR",
         ),
     ] = None
     contact: Annotated[
         str | None,
-        Option(
+        _download_option(
             "mail or web address to send to the servers, for their operators",
-            group=_DOWNLOADS_GROUP,
             metavar="ADDRESS",
             parse=contact_address,
         ),
     ] = None
     allow_removals: Annotated[
         bool,
-        Option(
+        _download_option(
             "remove articles of PMC from the mirror that are no longer listed or selected even if they are "
             "more than 1 %% of it, and replace PubMed's files by those of another year even if no complete "
-            "baseline is announced (default: stop before)",
-            group=_DOWNLOADS_GROUP,
+            "baseline is announced (default: stop before)"
         ),
     ] = False
     connections: int = 1
@@ -182,7 +181,15 @@ class DownloadOptions(RunOptions):
 class DocumentsOptions(RunOptions):
     """Options of pipelines that read document shards."""
 
-    input: Annotated[tuple[str, ...], DOCUMENTS_OPTION] = ()
+    input: Annotated[
+        tuple[str, ...],
+        _io_option(
+            "a finished --output of pubmed_to_shards, pmc_to_shards or text_to_shards, also on gs://, s3:// "
+            "or az://; repeatable",
+            metavar="DIR",
+            many="repeat",
+        ),
+    ] = ()
     output: Annotated[str, OUTPUT_OPTION] = ""
 
     def check(self) -> None:
@@ -215,62 +222,50 @@ class ShardsOptions(DownloadOptions):
     output: Annotated[str, OUTPUT_OPTION] = ""
     preset: str | None = None
     keep_dropped: Annotated[
-        bool,
-        Option("also write the dropped documents, with reasons, to DIR/dropped", group=IO_GROUP),
+        bool, _io_option("also write the dropped documents, with reasons, to DIR/dropped")
     ] = False
     verify_inputs: Annotated[
         bool,
-        Option(
+        _io_option(
             "compute the MD5 of every input file again (of a mirror's PMC articles: of their lists); "
-            "without it, a file of the same size and time as in the last run counts as unchanged",
-            group=IO_GROUP,
+            "without it, a file of the same size and time as in the last run counts as unchanged"
         ),
     ] = False
     max_shard_mb: Annotated[
         int,
-        Option(
-            "largest shard in megabytes (default: %(default)s)",
-            group=IO_GROUP,
-            metavar="MB",
-            parse=int_at_least(1),
-        ),
+        _io_option("largest shard in megabytes (default: %(default)s)", metavar="MB", parse=int_at_least(1)),
     ] = 256
     max_rejected: Annotated[float, MAX_REJECTED_OPTION] = 0.001
     max_bad_files: Annotated[
         float,
-        Option(
+        _run_option(
             "fraction of source files that may be unusable before the run fails; each is named at the end "
             "(default: %(default)s)",
-            group=_EXECUTION_GROUP,
             metavar="FRACTION",
             parse=fraction,
         ),
     ] = 0.001
     dedup: Annotated[
         Literal["none", "exact", "near"],
-        Option(
+        _documents_option(
             "exact: of documents with the same title and text (case, spacing and punctuation apart) keep the "
             "one of the lowest PMID or PMCID, or hash of another id; near: of documents of which about 80 %% "
             "of all runs of five words are the same keep the one of the latest year, then likewise; "
-            "DIR/duplicates.tsv lists the others (default: %(default)s)",
-            group=DOCUMENTS_GROUP,
+            "DIR/duplicates.tsv lists the others (default: %(default)s)"
         ),
     ] = "none"
     include_ids: Annotated[
         str | None,
-        Option(
-            "keep the documents of these articles only, of a list as for --exclude-ids",
-            group=DOCUMENTS_GROUP,
-            metavar="FILE",
+        _documents_option(
+            "keep the documents of these articles only, of a list as for --exclude-ids", metavar="FILE"
         ),
     ] = None
     exclude_ids: Annotated[
         str | None,
-        Option(
+        _documents_option(
             "drop the documents of these articles: a PMID, a PMCID, doi: and a DOI, or a document's id a "
             "line, # before a comment; any of an article's ids drops its abstract and its full text, in "
             "every version",
-            group=DOCUMENTS_GROUP,
             metavar="FILE",
         ),
     ] = None
@@ -307,3 +302,78 @@ def find_sample(name: str) -> tuple[str, ...]:
     """Return the ``--input`` of a sample that comes with bioshards."""
     corpus = Path(str(resources.files("bioshards.corpus")))
     return (str(corpus.resolve() / "sample" / name),)  # in a checkout, not by the link below src/
+
+
+BEAM_OPTIONS_HELP: Final = """\
+Runner: without --runner the job runs on this machine, in --workers processes. Any Beam runner can be
+named instead, and all its own options follow as they are, for example
+  --runner=DataflowRunner --project=P --region=R --temp_location=gs://BUCKET/tmp
+  --runner=PortableRunner --job_endpoint=HOST:PORT --environment_type=EXTERNAL --environment_config=...
+Options of Beam's file systems (--s3_endpoint_url ...) work with and without a runner."""
+
+_MISSPELT_RATIO: Final = 0.85
+"""Similarity from which a word without ``_`` is a misspelling of an option of ours.  No option of Beam is so
+similar to one (tests/pipelines/dataflow/test_dataflow_settings.py)."""
+
+
+class Parser(OptionParser, Generic[OptionsT]):
+    """The parser of a command of ``beam``, which raises UsageError."""
+
+    def __init__(self, prog: str, description: str, options_type: type[OptionsT]) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            epilog=BEAM_OPTIONS_HELP,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        self._options_type = options_type
+        self.add_options(options_type)
+
+    def parse_known_options(self, argv: Sequence[str]) -> tuple[OptionsT, list[str]]:
+        """Parse a command line into the command's options and the other arguments, Beam's.
+
+        Raises:
+            UsageError: a word belongs to no option, or an option is misspelt.  It is refused here if it is
+                nearly one of the command's, and by :func:`parse_beam_options`, which imports Beam, if it is
+                not.
+        """
+        args, beam_args = self.parse_known_args(argv)
+        for word, previous in zip(beam_args, ["", *beam_args], strict=False):
+            if not word.startswith("-") and (not previous.startswith("-") or "=" in previous):
+                hint = "; paths are given with --input and --output"
+                raise UsageError(
+                    f"{word} is no option{hint if '--output' in self._option_string_actions else ''}"
+                )
+        for name in (arg.partition("=")[0] for arg in beam_args if arg.startswith("--") and "_" not in arg):
+            if nearest := find_nearest(name, self._option_string_actions, _MISSPELT_RATIO):
+                raise UsageError(f"unknown option {name} (did you mean {nearest}?)")
+        return from_args(self._options_type, args), beam_args
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def parse_beam_options(beam_args: Sequence[str], parser: argparse.ArgumentParser) -> PipelineOptions:
+    """Parse the options that are not the pipeline's own as Beam's PipelineOptions.
+
+    Raises:
+        UsageError: an option that neither the pipeline nor Beam knows, with the nearest one.
+    """
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    logging.getLogger("apache_beam.options").setLevel(logging.ERROR)  # the errors below say it better
+    usage = io.StringIO()  # which argparse prints, a hundred lines before the reason
+    try:
+        with contextlib.redirect_stderr(usage):
+            options = PipelineOptions(list(beam_args))
+            known_names = options.get_all_options().keys()
+            unknown_names = options.get_all_options(retain_unknown_options=True).keys() - known_names
+    except SystemExit as parse_exit:
+        reason = usage.getvalue().strip().rpartition("error: ")[2]
+        hint = " (did you mean --dry-run?)" if "--dry_run" in reason else ""
+        raise UsageError(f"Beam does not take these options: {reason}{hint}") from parse_exit
+    for word in (arg.partition("=")[0] for arg in beam_args):
+        if word.lstrip("-").replace("-", "_") in unknown_names:
+            options_of_both = [*parser._option_string_actions, *(f"--{name}" for name in known_names)]
+            raise UsageError(f"unknown option {word}{suggest_nearest(word, options_of_both)}")
+    return options
