@@ -22,7 +22,6 @@ LENGTHS: Final = {"sentences_per_document": "num_sentences", "words_per_document
 """The column of rows that each distribution of lengths counts."""
 MAX_BINS: Final = 40
 """Bins of a histogram without the open last one: bars of 7 pixels on a phone."""
-_SUMMARY_FIELDS: Final = ("mean", "min", "p5", "median", "p95", "max", "histogram")
 
 
 @dataclass(slots=True)
@@ -94,20 +93,24 @@ def summarise_distribution(counts: Counter[int]) -> dict[str, Any]:
     Percentiles are nearest-rank; the median is the 50th.
 
     Returns:
-        ``count``, ``sum`` and :data:`_SUMMARY_FIELDS`, which are None for an empty distribution.
+        ``count`` and ``sum``, and the others, which are None for an empty distribution.
     """
     sorted_counts = sorted(counts.items())
     total, total_sum = counts.total(), sum(number * occurrences for number, occurrences in sorted_counts)
     if not total:
-        return {"count": 0, "sum": 0, **dict.fromkeys(_SUMMARY_FIELDS)}
-    summary = (
-        total_sum / total,
-        sorted_counts[0][0],
-        *(_compute_percentile(sorted_counts, total, percent) for percent in (5, 50, 95)),
-        sorted_counts[-1][0],
-        _build_histogram(sorted_counts, total),
-    )
-    return {"count": total, "sum": total_sum, **dict(zip(_SUMMARY_FIELDS, summary, strict=True))}
+        no_summary = dict.fromkeys(("mean", "min", "p5", "median", "p95", "max", "histogram"))
+        return {"count": 0, "sum": 0, **no_summary}
+    return {
+        "count": total,
+        "sum": total_sum,
+        "mean": total_sum / total,
+        "min": sorted_counts[0][0],
+        "p5": _compute_percentile(sorted_counts, total, 5),
+        "median": _compute_percentile(sorted_counts, total, 50),
+        "p95": _compute_percentile(sorted_counts, total, 95),
+        "max": sorted_counts[-1][0],
+        "histogram": _build_histogram(sorted_counts, total),
+    }
 
 
 def _compute_percentile(sorted_counts: list[tuple[int, int]], total: int, percent: int) -> int:

@@ -81,14 +81,7 @@ def run_command(name: str, run: Callable[[], CommandResult], interrupted: str, o
 _NO_SPACE = tuple(os.strerror(number) for number in DISK_FULL_ERRORS)
 
 
-class ErrorReport(NamedTuple):
-    """Last message and exit code of a failed command."""
-
-    message: str
-    exit_code: int
-
-
-def report_error(error: Exception, out_of_memory: str = "give a machine with more") -> ErrorReport:
+def report_error(error: Exception, out_of_memory: str = "give a machine with more") -> CommandResult:
     """Return the message and exit code for an exception that ends a command.
 
     The message is fit for a terminal: control characters are escaped.  With ``BIOSHARDS_TRACEBACK`` set, the
@@ -104,24 +97,24 @@ def report_error(error: Exception, out_of_memory: str = "give a machine with mor
     return report._replace(message=escape_controls(report.message))
 
 
-def _make_report(error: Exception, out_of_memory: str) -> ErrorReport:
+def _make_report(error: Exception, out_of_memory: str) -> CommandResult:
     if isinstance(error, WorkerError):
         if is_disk_full(error.detail.message) and not error.detail.is_ours:
-            return ErrorReport(describe_full_disk(), FAILED)
-        return ErrorReport(_with_hint(error.detail.description, error.detail.hint), FAILED)
+            return CommandResult(describe_full_disk(), FAILED)
+        return CommandResult(_with_hint(error.detail.description, error.detail.hint), FAILED)
     if isinstance(error, BioshardsError):
-        return ErrorReport(_with_hint(str(error), error.hint), error.exit_code)
+        return CommandResult(_with_hint(str(error), error.hint), error.exit_code)
     if isinstance(error, OSError) and error.errno in DISK_FULL_ERRORS and isinstance(error.filename, str):
         return _make_report(make_disk_full_error(error.filename, error.errno), out_of_memory)
     if is_disk_full(str(error)):  # also as text, from a library
-        return ErrorReport(describe_full_disk(), FAILED)
+        return CommandResult(describe_full_disk(), FAILED)
     if isinstance(error, OSError):
         location = f"{error.filename}: " if error.filename else ""
-        return ErrorReport(f"{location}{error.strerror or error}", FAILED)
+        return CommandResult(f"{location}{error.strerror or error}", FAILED)
     if isinstance(error, MemoryError) or "out of memory" in str(error):
-        return ErrorReport(f"memory ran out: {out_of_memory}", FAILED)
+        return CommandResult(f"memory ran out: {out_of_memory}", FAILED)
     hint = "BIOSHARDS_TRACEBACK=1 shows where it failed"
-    return ErrorReport(_with_hint(f"{type(error).__name__}: {error}", hint), FAILED)
+    return CommandResult(_with_hint(f"{type(error).__name__}: {error}", hint), FAILED)
 
 
 def is_disk_full(text: str) -> bool:

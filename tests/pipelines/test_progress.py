@@ -5,14 +5,24 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from bioshards.corpus import progress_notes
+from bioshards.corpus.lifecycle.job import ShardsJob
+from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.pubmed.discovery import source_from_file
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.storage_protocol import FileInfo
 from bioshards.corpus.ui.progress import Progress
 from bioshards.pipelines.execution.progress_monitor import RunProgress, StepBar
+from bioshards.pipelines.inputs.run_inputs import RunInputs
+from bioshards.pipelines.shards import list_bars
+from tests.support.outputs import load_manifest
 
 FILES = LocalStorage()
 
@@ -110,3 +120,17 @@ def test_reports_are_counted_on_a_cluster(tmp_path: Path) -> None:
     progress.close()
     [line] = out.getvalue().splitlines()
     assert line == "staging [00:00, 1/2 files]"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("corpus", ["reference", "full_text"])
+def test_every_step_of_a_run_has_a_bar(corpus: str, request: pytest.FixtureRequest) -> None:
+    """A step that is renamed would show nothing."""
+    steps = load_manifest(request.getfixturevalue(corpus))["run"]["steps"].keys()
+    source = source_from_file(FileInfo("/in/pubmed26n0001.xml", 7, ""))
+    job = cast(ShardsJob, SimpleNamespace(output=OutputDir("/out")))
+    bars = list_bars(job, RunInputs([source]))
+    assert steps - {"fetch", "ranges", "removals", "check"} <= {bar.name for bar in bars}
+    assert (bars[0].unit, bars[0].total) == ("B", 7)
+    unknown = list_bars(job, RunInputs([source, replace(source, size=0)]))
+    assert (unknown[0].unit, unknown[0].total) == (" files", 2)
