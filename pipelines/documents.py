@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-import msgspec
-
-from bioshards.corpus.output import output_layout
 from bioshards.corpus.shards import input_dirs
 from bioshards.corpus.shards.input_dirs import DocumentsInput
-from bioshards.pipelines.context import JobSpec, PathOption
+from bioshards.pipelines.context import PathOption
 from bioshards.pipelines.options import DocumentsOptions
-from bioshards.pipelines.run import CommandLine, Session, make_absolute, open_session, translate_output_errors
+from bioshards.pipelines.run import CommandLine, Session, make_absolute, open_session
 from bioshards.pipelines.steps import Job
 
 
@@ -36,24 +33,9 @@ def load_inputs(session: Session, options: DocumentsOptions) -> list[DocumentsIn
     return input_dirs.load_document_inputs(session.storage, folders)
 
 
-def check_output(job: Job, config: object) -> None:
-    """Check that the output is new or has the configuration of the run.
-
-    Raises:
-        OutputMismatchError: it has another one.
-    """
-    with translate_output_errors(job.output.path):
-        output_layout.check_config(job.storage, job.output, msgspec.to_builtins(config))
-
-
 def find_versions(libraries: Sequence[str]) -> dict[str, str]:
     """Return the installed versions of libraries that results depend on."""
     return {library: importlib.metadata.version(library) for library in libraries}
-
-
-def make_spec(pipeline: str, job: Job, num_items: int, library_versions: Mapping[str, str]) -> JobSpec:
-    """Return the specification of a job whose workers need the extra ``vocab``."""
-    return JobSpec(pipeline, job.output.path, num_items, ("vocab",), library_versions)
 
 
 def format_finished(job: Job, inputs: Sequence[object]) -> str:

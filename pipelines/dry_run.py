@@ -76,17 +76,14 @@ def describe_sources(
 
 def _list_unstaged(job: ShardsJob, sources: Sequence[SourceFile]) -> list[SourceFile]:
     """List the sources that no earlier run has staged."""
-    storage, output = job.storage, job.output
-    digest_names = set(storage.list_names(output.work_path("input_digests")))
-    report_names = set(storage.list_names(output.work_path("staged")))
+    reports = set(job.storage.list_names(job.output.work_path("staged")))
 
     def is_staged(source: SourceFile) -> bool:
-        path = output.input_digest_path(source.path, source.stamp)
-        if path.rpartition("/")[2] not in digest_names:
-            return False
-        return f"{source.stem}-{storage.read_json(path)['md5'][:8]}.json" in report_names
+        path = job.output.input_digest_path(source.path, source.stamp)
+        md5 = job.storage.read_json(path)["md5"] if job.storage.exists(path) else ""
+        return f"{source.stem}-{md5[:8]}.json" in reports
 
-    staged = prefetch_map(storage, is_staged, sources)
+    staged = prefetch_map(job.storage, is_staged, sources)
     return [source for source, is_done in zip(sources, staged, strict=True) if not is_done]
 
 

@@ -95,14 +95,14 @@ class Session:
         return self.context.storage
 
     @contextmanager
-    def claimed(self, job: Job, spec: JobSpec, config: object) -> Iterator[None]:
+    def claimed(self, job: Job, spec: JobSpec) -> Iterator[None]:
         """See that the job can run; inside the block, this run alone writes the output.
 
         Raises:
             UserError: it cannot; or another run writes the output, or it has another configuration.
         """
         executor.prepare_run(self.context, spec)
-        settings = msgspec.to_builtins(config)
+        settings = msgspec.to_builtins(job.config)
         with ExitStack() as stack:
             with translate_output_errors(job.output.path):
                 stack.enter_context(lock_output(job.storage, job.output, self.options.force))
@@ -144,6 +144,16 @@ def open_session(line: CommandLine, options: RunOptions, paths: Iterable[PathOpt
     context = _make_context(line, paths, options.dry_run)
     context = context._replace(notices=(*notices, *context.notices))
     return Session(options, line.command, context, expected)
+
+
+def check_output(job: Job) -> None:
+    """Check that the output is new or has the configuration of the job.
+
+    Raises:
+        OutputMismatchError: it has another one, or cannot be read.
+    """
+    with translate_output_errors(job.output.path):
+        output_layout.check_config(job.storage, job.output, msgspec.to_builtins(job.config))
 
 
 def check_published(result: Mapping[str, Any]) -> None:

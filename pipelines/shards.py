@@ -49,11 +49,11 @@ from bioshards.pipelines.options import ShardsOptions
 from bioshards.pipelines.run import (
     CommandLine,
     Session,
+    check_output,
     check_published,
     make_absolute,
     open_session,
     print_notices,
-    translate_output_errors,
 )
 from bioshards.pipelines.steps import create, each, listed, merge, once, slots
 
@@ -136,8 +136,7 @@ def make_job(pipeline: DocumentsPipeline, session: ShardsSession, documents: Tex
         max_bad_files=options.max_bad_files,
         run=DocumentsRun(command=session.command),
     )
-    with translate_output_errors(job.output.path):
-        output_layout.check_config(storage, job.output, msgspec.to_builtins(job.config))
+    check_output(job)
     return job
 
 
@@ -235,7 +234,7 @@ def run_job(
         lines = dry_run.describe_sources(job, inputs, notices, options.verify_inputs)
         return dry_run.print_plan(session, lines, lambda root: build(root, job))
     print_notices(notices)
-    with session.claimed(job, spec, config):
+    with session.claimed(job, spec):
         if _is_up_to_date(job, inputs, options.verify_inputs):
             finished = f"{job.output.path} is finished and its {len(inputs.available)} input files are"
             print(f"{finished} unchanged: nothing to do.")

@@ -211,8 +211,8 @@ def run(options: PretrainingOptions, line: CommandLine) -> int:
     from bioshards.corpus.manifest import PretrainingManifest
     from bioshards.corpus.output import output_layout
     from bioshards.pipelines import documents, dry_run
-    from bioshards.pipelines.context import PathOption
-    from bioshards.pipelines.run import check_published
+    from bioshards.pipelines.context import JobSpec, PathOption
+    from bioshards.pipelines.run import check_output, check_published
     from bioshards.pipelines.steps import create, each, finish, listed, once
     from bioshards.vocab.pretraining import document_filters, pretraining_dir
     from bioshards.vocab.pretraining.build import build_group
@@ -227,8 +227,8 @@ def run(options: PretrainingOptions, line: CommandLine) -> int:
     overlap_lists = document_filters.load_overlap_lists(session.storage, inputs)
     groups = list(group_shards(inputs, options.seed, overlap_lists))
     job = _make_job(options, session, inputs, overlap_lists, vocabulary)
-    documents.check_output(job, job.config)
-    spec = documents.make_spec(NAME, job, len(groups), job.config.library_versions)
+    check_output(job)
+    spec = JobSpec(NAME, job.output.path, len(groups), ("vocab",), job.config.library_versions)
 
     def build(root: beam.Pipeline) -> None:
         # The largest first, so that workers end at nearly the same time.
@@ -256,7 +256,7 @@ def run(options: PretrainingOptions, line: CommandLine) -> int:
 
     if options.dry_run:
         return dry_run.print_plan(session, _describe_plan(job, groups), build)
-    with session.claimed(job, spec, job.config):
+    with session.claimed(job, spec):
         if is_up_to_date(job.storage, job.output, PretrainingManifest, job.inputs_key):
             pretraining_dir.remove_spill_files(job)
             print(documents.format_finished(job, inputs))

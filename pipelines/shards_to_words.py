@@ -82,7 +82,8 @@ def run(options: WordsOptions, line: CommandLine) -> int:
     from bioshards.corpus.manifest import WordsManifest
     from bioshards.corpus.output import output_layout
     from bioshards.pipelines import documents, dry_run
-    from bioshards.pipelines.run import check_published
+    from bioshards.pipelines.context import JobSpec
+    from bioshards.pipelines.run import check_output, check_published
     from bioshards.pipelines.steps import create, each, finish, listed
     from bioshards.vocab.counting import count_steps
 
@@ -90,8 +91,8 @@ def run(options: WordsOptions, line: CommandLine) -> int:
     inputs = documents.load_inputs(session, options)
     shards = [(item.folder, shard) for item in inputs for shard in item.shards]
     job = _make_job(options, session, inputs)
-    documents.check_output(job, job.config)
-    spec = documents.make_spec(NAME, job, len(shards), job.config.library_versions)
+    check_output(job)
+    spec = JobSpec(NAME, job.output.path, len(shards), ("vocab",), job.config.library_versions)
 
     def build(root: beam.Pipeline) -> None:
         # The largest first, so that workers end together.
@@ -106,7 +107,7 @@ def run(options: WordsOptions, line: CommandLine) -> int:
         done = [shard for _, shard in shards if f"{shard.sha256}.json" in reports]
         lines = dry_run.describe_shards([shard for _, shard in shards], job.output.path, "counted", done)
         return dry_run.print_plan(session, lines, build)
-    with session.claimed(job, spec, job.config):
+    with session.claimed(job, spec):
         if is_up_to_date(job.storage, job.output, WordsManifest, job.inputs_key):
             print(documents.format_finished(job, inputs))
         else:

@@ -58,6 +58,11 @@ class Job(Protocol):
         ...
 
     @property
+    def config(self) -> Any:
+        """Return the options that fix the bytes of the output; reruns must have the same."""
+        ...
+
+    @property
     def run(self) -> Any:
         """Return the facts about the run, for its manifest."""
         ...

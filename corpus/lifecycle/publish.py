@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from bioshards.corpus.jats.filters import DROPPED_PART_PREFIX
-from bioshards.corpus.lifecycle import checks, dataset_card, full_text_overlap
+from bioshards.corpus.lifecycle import checks, full_text_overlap
 from bioshards.corpus.lifecycle.finalize import FinalizeResult, read_tally
 from bioshards.corpus.lifecycle.full_text_overlap import OverlapResult
 from bioshards.corpus.lifecycle.id_lists import IdList
@@ -37,7 +37,7 @@ from bioshards.corpus.manifest import (
     write_manifest,
 )
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.stats import report
+from bioshards.corpus.stats import dataset_card, report
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile

@@ -22,7 +22,7 @@ from bioshards.corpus.lifecycle import decisions, id_lists
 from bioshards.corpus.lifecycle.inputs import compute_input_md5, load_parts
 from bioshards.corpus.lifecycle.job import ShardsJob, StageResult
 from bioshards.corpus.lifecycle.near_duplicates import SignatureWriter
-from bioshards.corpus.lifecycle.rejects import RejectWriter
+from bioshards.corpus.output.rejects import RejectWriter
 from bioshards.corpus.readers import make_reader
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import make_schema

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus import progress_notes
-from bioshards.corpus.lifecycle.rejects import RejectWriter
 from bioshards.corpus.manifest import Shard
 from bioshards.corpus.output.output_layout import SPLITS
+from bioshards.corpus.output.rejects import RejectWriter
 from bioshards.corpus.shards import arrow_io, input_dirs, pretraining_schema
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.storage_protocol import Storage

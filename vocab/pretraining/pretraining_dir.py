@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 import msgspec
 
 from bioshards.corpus.errors import shorten_list
-from bioshards.corpus.lifecycle import dataset_card
-from bioshards.corpus.lifecycle.dataset_card import NOTICE_BY_PIPELINE, format_settings, format_table
 from bioshards.corpus.lifecycle.job import PublishResult
 from bioshards.corpus.manifest import (
     PretrainingCounts,
@@ -26,6 +24,8 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.output.output_layout import SPLITS
 from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.stats import dataset_card
+from bioshards.corpus.stats.dataset_card import NOTICE_BY_PIPELINE, format_settings, format_table
 from bioshards.corpus.storage.parallel import parallel_for_each
 from bioshards.vocab.pretraining import global_shuffle
 from bioshards.vocab.pretraining.build import BuildResult, has_all_outputs, make_schema, write_shard
