@@ -71,6 +71,12 @@ _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep",
 _SIZE_UNITS: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 
+MAX_REMOVED_FRACTION: Final = 0.01
+MAX_REMOVED: Final = 5
+"""Without ``--allow-removals`` a run removes or shrinks at most so many of the mirror's files or articles, or
+this fraction of them."""
+
+
 class ListingError(RunError):
     """A page is not the expected listing, or lacks the requested dates."""
 
@@ -225,3 +231,8 @@ def make_listing_error(url: str, page: str, expected: str, module: str) -> Listi
         f"{url} lists no {expected}. It may be an error page, or the format of the listing has changed: "
         f"then update corpus/download/{module}. The page begins: {page[:200]!r}"
     )
+
+
+def is_large_removal(removed: int, total: int) -> bool:
+    """Return True if so many of the mirror's files or articles are removed only with ``--allow-removals``."""
+    return removed > max(MAX_REMOVED, MAX_REMOVED_FRACTION * total)

@@ -17,9 +17,8 @@ from bioshards.corpus.download.http_client import (
     RefusedError,
     Server,
 )
-from bioshards.corpus.download.listing import ListingError, RemoteFile, SelectedFiles
+from bioshards.corpus.download.listing import ListingError, RemoteFile, SelectedFiles, is_large_removal
 from bioshards.corpus.download.mirror import Mirror, MirroredFile
-from bioshards.corpus.download.pmc.range_plan import is_large_removal
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.download.sources import SOURCES, SourceSpec, load_list_files

@@ -13,16 +13,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.download.listing import MAX_REMOVED_FRACTION, is_large_removal
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, metadata_cache
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.metadata_cache import RangeUpdate
 from bioshards.corpus.download.pmc.s3_bucket import version_name
 from bioshards.corpus.errors import MAX_SHOWN, RunError, shorten_list
 from bioshards.corpus.storage.storage_protocol import Storage
-
-MAX_REMOVED_FRACTION: Final = 0.01
-MAX_REMOVED_ARTICLES: Final = 5
-"""Without ``--allow-removals`` a run removes at most so many articles, or this fraction of the mirror's."""
 
 _NOT_LISTED: Final = "not in the bucket"
 
@@ -160,8 +157,3 @@ def describe_removals(plans: Iterable[RangePlan], mirror: str) -> str | None:
         "another --mirror. If not, the bucket's inventory or metadata may be wrong: repeat the command "
         "tomorrow"
     )
-
-
-def is_large_removal(removed: int, total: int) -> bool:
-    """Return True if so many of the mirror's articles or files are removed only with ``--allow-removals``."""
-    return removed > max(MAX_REMOVED_ARTICLES, MAX_REMOVED_FRACTION * total)
