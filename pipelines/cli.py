@@ -93,10 +93,9 @@ def load_pipeline(name: str) -> PipelineModule:
 
 def run_command(name: str, argv: Sequence[str]) -> int:
     """Run ``beam run NAME`` with these arguments and return the exit code; print the error that ends it."""
-    parser = load_pipeline(name).make_parser()
     try:
         with interrupt_on_sigterm():
-            return _run_pipeline(name, parser, argv)
+            return _run_pipeline(name, argv)
     except SystemExit as parse_exit:  # --help
         return int(parse_exit.code or 0)
     except KeyboardInterrupt as interrupt:
@@ -107,23 +106,25 @@ def run_command(name: str, argv: Sequence[str]) -> int:
         os._exit(code)  # Beam's threads do not end by themselves
     except Exception as error:
         if isinstance(error, UsageError):
-            error.hint = f"See {parser.prog} --help"
+            error.hint = f"See beam run {name} --help"
         else:
             _add_download_hint(error, name)
         return _print_error(*report_error(error))
 
 
-def _run_pipeline(name: str, parser: Parser[Any], argv: Sequence[str]) -> int:
+def _run_pipeline(name: str, argv: Sequence[str]) -> int:
+    pipeline = load_pipeline(name)
     if any(word.partition("=")[0] == "--like" for word in argv):
         from bioshards.pipelines.reproduction import expand_arguments  # here, as --help needs no pyarrow
 
         argv = expand_arguments(name, argv)
+    parser = pipeline.make_parser()
     options, beam_args = parser.parse_known_options(argv)
     options.check()
     from bioshards.pipelines.run import make_command_line
 
     try:
-        return load_pipeline(name).run(options, make_command_line(name, parser, beam_args, argv))
+        return pipeline.run(options, make_command_line(name, parser, beam_args, argv))
     except ModuleNotFoundError as error:
         if name not in _EXTRAS:
             raise

@@ -78,20 +78,33 @@ def test_doctor_fails_without_a_core_library(capsys: Capture, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stop_while_a_command_is_imported_is_one_line(number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("words", "module", "message"),
+    [
+        (["vocab", "build"], "bioshards.vocab.__main__", "stopped: run the same command again to continue"),
+        (
+            ["run", "pubmed_to_shards", "--output", "out"],
+            "bioshards.corpus.pubmed.filters",
+            "beam: stopped. Completed work is kept: run the same command again to continue",
+        ),
+    ],
+)
+def test_stop_while_a_command_is_imported_is_one_line(
+    words: list[str], module: str, message: str, number: signal.Signals
+) -> None:
     """The command stops itself when it looks for a module of its own."""
     script = f"""
 import os, sys
 class StopAtImport:
     def find_spec(self, name, path=None, target=None):
-        if name == "bioshards.vocab.__main__":
+        if name == {module!r}:
             os.kill(os.getpid(), {number})
 sys.meta_path.insert(0, StopAtImport())
 from bioshards.__main__ import main
-sys.exit(main(["vocab", "build"]))
+sys.exit(main({words}))
 """
     completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert completed.stderr.strip() == "stopped: run the same command again to continue"
+    assert completed.stderr.strip() == message
     assert completed.returncode == 130
 
 
