@@ -330,7 +330,7 @@ def _assert_downloads_are_bounded(files: RemoteStorage, job: dict[str, Any]) -> 
     with files.open(job["environment"]["sdkPipelineOptions"]["options"]["pipelineUrl"]) as file:
         graph = beam_runner_api_pb2.Pipeline.FromString(file.read()).components
     leaves = [step for step in graph.transforms.values() if not step.subtransforms]
-    [step] = [leaf for leaf in leaves if leaf.unique_name.endswith(("/FetchAndStage", "/Fetch"))]
+    [step] = [leaf for leaf in leaves if leaf.unique_name.startswith("fetch pubmed")]
     assert not _parse_par_do(step).restriction_coder_id
     upstream = []
     while step.inputs:
