@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import functools
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
@@ -138,21 +138,32 @@ def _check_order(field: str, names: tuple[str, ...], known: tuple[str, ...]) -> 
         )
 
 
-def describe_unknown_names(
-    names: Iterable[str], known: Collection[str], place: str, effect: str
-) -> Iterator[str]:
-    """Yield a notice for each name that is not known, with the nearest that is.
+def describe_unknown_types(
+    option: str, kept: Iterable[str], dropped: Iterable[str], known: Collection[str], kind: str, records: str
+) -> list[str]:
+    """Return a notice for each type to keep or to drop that is not known, with the nearest that is.
 
     Args:
-        names: values of an option.
-        known: names in the right spelling; case does not matter.
-        place: option and, behind the name, what it is not: ``--drop-article-types: {} is no type``.
-        effect: what follows nevertheless.
+        option: ``publication-types``; the one to drop types is ``drop-publication-types``.
+        kept: values of the option.
+        dropped: values of the option to drop types.
+        known: types in the right spelling; case does not matter.
+        kind: what they are, for the message.
+        records: what has a type, for the message.
     """
     folded_names = {name.casefold() for name in known}
-    for name in names:
-        if name.casefold() not in folded_names:
-            yield f"{place.format(name)}{suggest_nearest(name, known)}. {effect}"
+    return [
+        f"--{prefix}{option}: {name} is no {kind}{suggest_nearest(name, known)}. "
+        f"{records} of exactly this type are {verb}"
+        for prefix, names, verb in (("", kept, "kept"), ("drop-", dropped, "dropped"))
+        for name in names
+        if name.casefold() not in folded_names
+    ]
+
+
+def is_filtered_out(values: set[str], kept: Collection[str], dropped: Iterable[str]) -> bool:
+    """Return True if none of the values is one to keep, where there are such, or any is one to drop."""
+    return (bool(kept) and values.isdisjoint(kept)) or not values.isdisjoint(dropped)
 
 
 def parse_columns(text: str) -> tuple[str, ...]:
@@ -273,9 +284,7 @@ def find_common_drop_reason(
     if config.journals or config.drop_journals:
         names = (journal, columns.journal_abbreviation, columns.nlm_id, *issns)
         folded = {name.casefold() for name in names if name}
-        if (config.journals and folded.isdisjoint(config.journals)) or not folded.isdisjoint(
-            config.drop_journals
-        ):
+        if is_filtered_out(folded, config.journals, config.drop_journals):
             return "journal"
     return None
 

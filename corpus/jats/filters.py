@@ -15,7 +15,7 @@ from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES, UNKNOWN_LICENCE
 from bioshards.corpus.text_config import (
     ArticleConfig,
-    describe_unknown_names,
+    describe_unknown_types,
     find_common_drop_reason,
     find_length_drop_reason,
 )
@@ -191,19 +191,9 @@ class PmcConfig(ArticleConfig):
         notices = []
         if self.formula not in _FORMULA_MODES and (hint := suggest_nearest(self.formula, _FORMULA_MODES)):
             notices.append(f"--formula {self.formula} stands in place of each displayed formula{hint}")
-        return notices + [
-            notice
-            for option, names, verb in (
-                ("--article-types", self.article_types, "kept"),
-                ("--drop-article-types", self.drop_article_types, "dropped"),
-            )
-            for notice in describe_unknown_names(
-                names,
-                _ARTICLE_TYPES.split(),
-                f"{option}: {{}} is no type that JATS or PMC suggest",
-                f"Articles of exactly this type are {verb}",
-            )
-        ]
+        kept, dropped, known = self.article_types, self.drop_article_types, _ARTICLE_TYPES.split()
+        kind = "type that JATS or PMC suggest"
+        return notices + describe_unknown_types("article-types", kept, dropped, known, kind, "Articles")
 
     @property
     def flattens_markup(self) -> bool:

@@ -40,7 +40,7 @@ from bioshards.corpus.pubmed.elements import (
     decode_record,
     extract_text,
     find_content,
-    find_end_tag,
+    find_element_end,
     find_text,
     iter_contents,
     parse_xml,
@@ -139,21 +139,11 @@ _MAX_START: Final = 400
 """Characters up to the end of the PMID, as nearly all records have."""
 _FIRST_VERSION: Final = ' Version="1"'
 _VERSION = re.compile(attribute_pattern("Version"))
-_LANGUAGE = re.compile(r"<Language\s*>([^<]*)</Language\s*>\s*")
-_LANGUAGES = re.compile(rf"(?:{_LANGUAGE.pattern})+")
-_TYPE = re.compile(rf"<PublicationType{START_TAG_ATTRIBUTES}>([^<]*)</PublicationType\s*>")
-_PLAIN_ARTICLE_ID = re.compile(r'<ArticleId IdType="([^"]*)">([^<]*)</ArticleId>')
-"""An id as nearly all are written. A set of one excluded character is matched several times as fast."""
-_ARTICLE_ID = re.compile(
-    rf"<ArticleId{attribute_pattern('IdType')}{START_TAG_ATTRIBUTES}>([^<]*)</ArticleId\s*>"
-)
-_LOCATION = re.compile(rf"<ELocationID({START_TAG_ATTRIBUTES})>([^<]*)</ELocationID\s*>")
-_DOI = re.compile(r"""\sEIdType\s*=\s*["']doi["']""")
-_INVALID = re.compile(r"""\sValidYN\s*=\s*["']N["']""")
 _RETRACTION_IN = re.compile(
     r"""<CommentsCorrections\s[^<>]*RefType\s*=\s*["']RetractionIn["']|<RetractionIn[\s>]"""
 )
 _PMCID = re.compile(r"PMC\d+")
+_ISSN = re.compile(r"<ISSN(?:Linking)?\b[^<>]*>\s*([^<\s]+)")
 _NO_COLUMNS: Final = ArticleColumns()
 
 
@@ -197,6 +187,10 @@ def _parse_text(text: str, is_checked: bool, columns: Collection[str]) -> Citati
     end = data_start if data_start >= 0 else len(text)
     ids = _parse_article_ids(text, data_start) if data_start >= 0 else {}
     doi, pmcid = ids.get("doi"), _PMCID.search(ids.get("pmc") or ids.get("pmcid") or "")
+    has_retraction_link = (
+        text.find("RetractionIn", after_types, end) >= 0
+        and _RETRACTION_IN.search(text, after_types, end) is not None
+    )
     layout = _Layout(start, date_start, after_types, end)
     return Citation(
         pmid=_parse_pmid(pmid_digits),
@@ -206,8 +200,7 @@ def _parse_text(text: str, is_checked: bool, columns: Collection[str]) -> Citati
         year=year,
         languages=languages,
         publication_types=publication_types,
-        retracted=_RETRACTED_PUBLICATION_TYPE in map(str.casefold, publication_types)
-        or _has_retraction_link(text, after_types, end),
+        retracted=has_retraction_link or _RETRACTED_PUBLICATION_TYPE in map(str.casefold, publication_types),
         pmcid=pmcid[0] if pmcid else None,
         doi=doi.strip() if doi else _parse_elocation_doi(text, start, end),
         other_abstracts=() if abstract else _parse_other_abstracts(text, after_types, end),
@@ -250,9 +243,6 @@ def _read_version(attributes: str) -> int:
         return 1
     version = _VERSION.match(attributes)
     return _parse_version(version[1] or version[2] or "" if version else None)
-
-
-_ISSN = re.compile(r"<ISSN(?:Linking)?\b[^<>]*>\s*([^<\s]+)")
 
 
 def _parse_pmid(digits: str) -> int:
@@ -301,9 +291,13 @@ def _parse_title(text: str, title_start: int, is_checked: bool) -> tuple[str, in
         is_checked or not element_stream.has_forbidden_character(text[title_start : content[1]].encode())
     ):
         return content
-    title_end = find_end_tag(text, "ArticleTitle", title_start)[1]
+    title_end = find_element_end(text, "ArticleTitle", title_start)
     title = element_text.mark_exponents(text[title_start:title_end])
     return extract_text(parse_xml(title)), title_end
+
+
+_LANGUAGE = re.compile(r"<Language\s*>([^<]*)</Language\s*>\s*")
+_LANGUAGES = re.compile(rf"(?:{_LANGUAGE.pattern})+")
 
 
 def _parse_languages(text: str, start: int) -> tuple[tuple[str, ...], int]:
@@ -316,6 +310,9 @@ def _parse_languages(text: str, start: int) -> tuple[tuple[str, ...], int]:
 @lru_cache(maxsize=_NUM_CACHED)
 def _read_languages(xml: str) -> tuple[str, ...]:
     return tuple([unescape(code).strip() for code in _LANGUAGE.findall(xml)])
+
+
+_TYPE = re.compile(rf"<PublicationType{START_TAG_ATTRIBUTES}>([^<]*)</PublicationType\s*>")
 
 
 def _parse_publication_types(text: str, start: int) -> tuple[tuple[str, ...], int]:
@@ -331,9 +328,9 @@ def _read_publication_types(xml: str) -> tuple[str, ...]:
     return tuple([unescape(name).strip() for name in _TYPE.findall(xml)])
 
 
-def _has_retraction_link(text: str, start: int, end: int) -> bool:
-    """Return True if CommentsCorrections between the offsets name a retraction of the article."""
-    return text.find("RetractionIn", start, end) >= 0 and bool(_RETRACTION_IN.search(text, start, end))
+_LOCATION = re.compile(rf"<ELocationID({START_TAG_ATTRIBUTES})>([^<]*)</ELocationID\s*>")
+_DOI = re.compile(r"""\sEIdType\s*=\s*["']doi["']""")
+_INVALID = re.compile(r"""\sValidYN\s*=\s*["']N["']""")
 
 
 def _parse_elocation_doi(text: str, start: int, end: int) -> str | None:
@@ -375,7 +372,7 @@ def _parse_abstract(
     if not _ABSTRACT_END.match(text, position) or (
         not is_checked and element_stream.has_forbidden_character(text[abstract_start:position].encode())
     ):
-        _, position = find_end_tag(text, "Abstract", sections_start)
+        position = find_element_end(text, "Abstract", sections_start)
         abstract = parse_xml(element_text.mark_exponents(text[abstract_start:position]))
         parts = list(abstract.iterchildren("AbstractText"))
         sections = _make_sections(parts)
@@ -400,9 +397,8 @@ def _parse_other_abstracts(text: str, start: int, end: int) -> tuple[OtherAbstra
     """Return the other abstracts between the offsets, in order."""
     others = []
     while (match := _OTHER_ABSTRACT.search(text, start, end)) is not None:
-        start = (
-            match.end() if match[0].endswith("/>") else find_end_tag(text, "OtherAbstract", match.end())[1]
-        )
+        is_empty = match[0].endswith("/>")
+        start = match.end() if is_empty else find_element_end(text, "OtherAbstract", match.end())
         other = parse_xml(element_text.mark_exponents(text[match.start() : start]))
         sections = tuple(_make_sections(other.iterchildren("AbstractText")))
         others.append(OtherAbstract(other.get("Type", ""), other.get("Language", "eng"), sections))
@@ -422,6 +418,13 @@ def _make_sections(parts: Iterable[etree._Element]) -> list[AbstractSection]:
 def _normalize_label(label: str) -> str | None:
     label = label.strip()
     return None if not label or label.upper() == _UNLABELLED else label
+
+
+_PLAIN_ARTICLE_ID = re.compile(r'<ArticleId IdType="([^"]*)">([^<]*)</ArticleId>')
+"""An id as nearly all are written. A set of one excluded character is matched several times as fast."""
+_ARTICLE_ID = re.compile(
+    rf"<ArticleId{attribute_pattern('IdType')}{START_TAG_ATTRIBUTES}>([^<]*)</ArticleId\s*>"
+)
 
 
 def _parse_article_ids(text: str, data_start: int) -> dict[str, str]:

@@ -18,26 +18,20 @@ from bioshards.corpus.storage.source_file import (
 )
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
 
+_EXTENSIONS: Final = (".xml", ".xml.gz")
+_NUMBERED_NAME = re.compile(r"(\d\d)n(\d{4,6})(?!\d)", re.IGNORECASE)
+_SAMPLE_NAME = re.compile(r"medsamp20(\d\d)(?!\d)", re.IGNORECASE)
+
 
 def source_from_file(file_info: FileInfo, retrieved_at: str = "") -> SourceFile:
     """Create the source of a file; its sort key is the year and number in its name."""
     name = re.split(r"[/\\]", file_info.path)[-1]
-    number_match = _NUMBERED_NAME.search(name)
-    sample_match = _SAMPLE_NAME.search(name)
-    if number_match:
-        key = int(number_match[1]), int(number_match[2])
-    elif sample_match:
-        key = int(sample_match[1]), 0
-    else:
-        key = UNORDERED_YEAR, 0
-    return SourceFile(
-        *key,
-        name=name,
-        path=file_info.path,
-        size=file_info.size,
-        stamp=file_info.stamp,
-        retrieved_at=retrieved_at,
-    )
+    year, number = UNORDERED_YEAR, 0
+    if match := _NUMBERED_NAME.search(name):
+        year, number = int(match[1]), int(match[2])
+    elif match := _SAMPLE_NAME.search(name):
+        year = int(match[1])
+    return SourceFile(year, number, name, file_info.path, file_info.size, file_info.stamp, retrieved_at)
 
 
 def discover_sources(
@@ -128,12 +122,3 @@ def _describe_years(numbers_by_series: Mapping[str, set[int]]) -> str:
         "citations of the years before, so that the version of the later year is kept, and citations that "
         "NLM has removed since then stay. Give the files of one year, unless you mean this"
     )
-
-
-_NUMBERED_NAME = re.compile(r"(\d\d)n(\d{4,6})(?!\d)", re.IGNORECASE)
-
-
-_SAMPLE_NAME = re.compile(r"medsamp20(\d\d)(?!\d)", re.IGNORECASE)
-
-
-_EXTENSIONS: Final = (".xml", ".xml.gz")

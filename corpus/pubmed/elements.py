@@ -67,19 +67,20 @@ def attribute_pattern(name: str) -> str:
     return rf"""{ATTRIBUTES}\s+{name}\s*=\s*(?:"([^"<]*)"|'([^'<]*)')"""
 
 
-def find_end_tag(text: str, name: str, start: int) -> tuple[int, int]:
-    """Return the start and end offsets of the end tag of an element that occurs once.
+def find_element_end(text: str, name: str, start: int) -> int:
+    """Return the offset after the end tag of an element that occurs once.
 
     Raises:
         UnusualLayoutError: there is no such tag.
     """
-    position = text.find(f"</{name}>", start)
+    end_tag = f"</{name}>"
+    position = text.find(end_tag, start)
     if position >= 0:
-        return position, position + len(name) + 3
+        return position + len(end_tag)
     match = re.search(rf"</{name}\s*>", text[start:])
     if match is None:
-        raise UnusualLayoutError(f"no </{name}>")
-    return start + match.start(), start + match.end()
+        raise UnusualLayoutError(f"no {end_tag}")
+    return start + match.end()
 
 
 def find_content(text: str, name: str, start: int, end: int) -> tuple[int, int] | None:

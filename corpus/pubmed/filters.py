@@ -19,9 +19,10 @@ from bioshards.corpus.sentences import count_line_words
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
 from bioshards.corpus.text_config import (
     ArticleConfig,
-    describe_unknown_names,
+    describe_unknown_types,
     find_common_drop_reason,
     find_length_drop_reason,
+    is_filtered_out,
     parse_names,
 )
 from bioshards.corpus.ui.options import Option, int_at_least, language_list, name_list
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
 
 OTHER_ABSTRACT_TYPES: Final = ("AAMC", "AIDS", "KIE", "NASA", "PIP", "Publisher", "plain-language-summary")
 """Types of ``OtherAbstract``: databases that wrote it, its publisher, or a summary for laymen."""
+
+_DROP_REASONS: Final = """
+    deleted superseded book below-min-pmid year journal mesh language publication-type retracted no-text
+    stub no-abstract language-of-text short-abstract short long not-included duplicate near-duplicate
+    excluded
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,29 +112,7 @@ class PubMedConfig(ArticleConfig):
         ),
     ] = ()
 
-    drop_reasons: ClassVar[tuple[str, ...]] = (
-        "deleted",
-        "superseded",
-        "book",
-        "below-min-pmid",
-        "year",
-        "journal",
-        "mesh",
-        "language",
-        "publication-type",
-        "retracted",
-        "no-text",
-        "stub",
-        "no-abstract",
-        "language-of-text",
-        "short-abstract",
-        "short",
-        "long",
-        "not-included",
-        "duplicate",
-        "near-duplicate",
-        "excluded",
-    )
+    drop_reasons: ClassVar[tuple[str, ...]] = tuple(_DROP_REASONS.split())
     """All drop reasons, in order of precedence: a record is counted under the first that applies.
 
     ``deleted`` and ``superseded`` are decided across files (lifecycle/decisions.py) and precede the filters.
@@ -154,19 +139,9 @@ class PubMedConfig(ArticleConfig):
 
     def describe_unknown_values(self) -> list[str]:
         """Return a notice for each publication type that is not known; records may have it."""
-        return [
-            notice
-            for option, names, verb in (
-                ("--publication-types", self.publication_types, "kept"),
-                ("--drop-publication-types", self.drop_publication_types, "dropped"),
-            )
-            for notice in describe_unknown_names(
-                names,
-                PUBLICATION_TYPES,
-                f"{option}: {{}} is no publication type of MeSH 2026",
-                f"Records of exactly this type are {verb}",
-            )
-        ]
+        kept, dropped = self.publication_types, self.drop_publication_types
+        kind = "publication type of MeSH 2026"
+        return describe_unknown_types("publication-types", kept, dropped, PUBLICATION_TYPES, kind, "Records")
 
     def with_mesh_tree(self, tree: MeshTree) -> PubMedConfig:
         """Return the config with the descriptors of the branches that ``mesh`` and ``drop_mesh`` name.
@@ -228,15 +203,12 @@ def find_drop_reason(
             return "mesh"
     if config.languages or config.drop_languages:
         languages = set(map(to_marc_code, citation.languages))
-        if (config.languages and languages.isdisjoint(config.languages)) or not languages.isdisjoint(
-            config.drop_languages
-        ):
+        if is_filtered_out(languages, config.languages, config.drop_languages):
             return "language"
     if config.publication_types or config.drop_publication_types:
         types = {name.casefold() for name in citation.publication_types}
-        if config.publication_types and types.isdisjoint(map(str.casefold, config.publication_types)):
-            return "publication-type"
-        if not types.isdisjoint(map(str.casefold, config.drop_publication_types)):
+        kept_types = [name.casefold() for name in config.publication_types]
+        if is_filtered_out(types, kept_types, map(str.casefold, config.drop_publication_types)):
             return "publication-type"
     if config.drop_retracted and citation.retracted:
         return "retracted"

@@ -69,6 +69,10 @@ def _expand_ligatures(match: re.Match[str]) -> str:
     return "".join(_LIGATURES[ligature] for ligature in match[0])
 
 
+# Text that a publisher encoded in UTF-8 and then read as Windows-1252 or Latin-1 is mended: Ã© is é. Only
+# sequences are that no text in a Latin script has: "3 Å²" and the letters of names stay.
+
+
 def _decode_codes(first: int, last: int) -> str:
     """Return the characters as which the bytes of a range appear, in both encodings."""
     codes = bytes(range(first, last + 1))
@@ -110,7 +114,6 @@ def _decode_sequence(sequence: re.Match[str]) -> str:
     return character if _MENDED_CHARACTER.fullmatch(character) else sequence[0]
 
 
-_SPACES_RULE: Final = "spaces"
 _CHARACTER_RULES: Final[dict[str, tuple[str, Callable[[re.Match[str]], str]]]] = {
     "controls": (
         "\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2061-\u2064\u2066-\u206f\ufff9-\ufffb\U000e0001-\U000e007f",
@@ -119,15 +122,13 @@ _CHARACTER_RULES: Final[dict[str, tuple[str, Callable[[re.Match[str]], str]]]] =
     # Symbol fonts map ± and α here; the character itself is lost.
     "private-use": ("\ue000-\uf8ff\U000f0000-\U0010ffff", _replace_with_gap),
     "soft-hyphens": ("\xad", _replace_soft_hyphen),
-    _SPACES_RULE: (
+    "spaces": (
         "\u180e\u200b-\u200d\u2060\ufeff",
         _replace_zero_width,
     ),  # of no width; the others are below
     "ligatures": ("\ufb00-\ufb06", _expand_ligatures),
 }
 """Characters of each rule, and the replacement of a run of them."""
-_NFC_RULE: Final = "nfc"
-_MOJIBAKE_RULE: Final = "mojibake"
 _WIDE_SPACES: Final = frozenset("\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | set(
     map(chr, range(0x2000, 0x200B))
 )
@@ -154,7 +155,9 @@ def _is_unusual(non_ascii: str) -> bool:
     return bool(_UNUSUAL_CHARACTERS.search(non_ascii)) or not unicodedata.is_normalized("NFC", non_ascii)
 
 
-# Escaped markup
+# Escaped markup: tags that came as text, HTML or JATS that a publisher escaped, or put into CDATA.
+# "10<sup>6</sup> cells" becomes "10^6 cells". Only tags of formatting go, and only those that the text
+# closes: "p <a and b>c", "<r.m.s. deviation>" and articles about XML stay as they are.
 
 _INLINE_NAMES: Final = (
     "a|abbr|acronym|b|big|bold|cite|code|em|ext-link|font|i|inf|italic|link|mark|pre|q|s|sc|small|span|strike"
@@ -196,7 +199,9 @@ def remove_escaped_markup(text: str) -> str:
     return " ".join(text.split())
 
 
-# Numbers of references
+# Numbers of references that lost their superscript and are glued to a word. Names of genes and labels end
+# in numbers too (sirtuin1-3, day1,7). Only two forms are certain: numbers after the full stop of a plain
+# word, and a list or range of numbers after a word whose ending no name has.
 
 _MORE_NUMBERS = r"(?:[,–-]\d{1,2})*"
 # Patterns that begin with a mark are searched several times as fast: nearly all texts have no such number.
@@ -232,25 +237,20 @@ def _keep_word(match: re.Match[str]) -> str:
 
 # Titles and abstracts
 
-_MARKUP_RULE: Final = "markup"
-_REFERENCES_RULE: Final = "reference-numbers"
-_RUN_IN_RULE: Final = "run-in-labels"
-_JOURNAL_RULE: Final = "journal-notes"
-_STRAYS_RULE: Final = "stray-marks"
 CLEANING_RULES: Final[tuple[str, ...]] = (
-    _MOJIBAKE_RULE,
+    "mojibake",
     *_CHARACTER_RULES,
-    _NFC_RULE,
-    _MARKUP_RULE,
-    _REFERENCES_RULE,
-    _RUN_IN_RULE,
-    _STRAYS_RULE,
+    "nfc",
+    "markup",
+    "reference-numbers",
+    "run-in-labels",
+    "stray-marks",
     "in-process",
     "author-translation",
     "translated-titles",
     "truncation-notes",
     "copyright",
-    _JOURNAL_RULE,
+    "journal-notes",
     "empty-labels",
     "stubs",
 )
@@ -272,7 +272,7 @@ class Cleaner:
     """
 
     def __init__(self, rule_names: Iterable[str] = CLEANING_RULES) -> None:
-        enabled = set(rule_names)
+        enabled = self._enabled = frozenset(rule_names)
         for name in sorted(enabled.difference(CLEANING_RULES)):
             hint = suggest_nearest(name, CLEANING_RULES)
             raise InvalidValueError(
@@ -283,28 +283,19 @@ class Cleaner:
             for name, (characters, replacement) in _CHARACTER_RULES.items()
             if name in enabled
         ]
-        self._removes_markup = _MARKUP_RULE in enabled
-        self._mends_mojibake = _MOJIBAKE_RULE in enabled
-        self._replaces_spaces, self._composes_characters = _SPACES_RULE in enabled, _NFC_RULE in enabled
         self._title_rules = [rule for rule in notices.TITLE_RULES.items() if rule[0] in enabled]
         self._end_rules = [rule for rule in notices.END_RULES.items() if rule[0] in enabled]
-        self._removes_reference_numbers = _REFERENCES_RULE in enabled
-        self._splits_at_labels = _RUN_IN_RULE in enabled
-        self._removes_journal_notes = _JOURNAL_RULE in enabled
-        self._removes_stray_marks = _STRAYS_RULE in enabled
-        self._removes_empty_labels = "empty-labels" in enabled
-        self._removes_stubs = "stubs" in enabled
 
     def clean_text(self, text: str, removed_characters: dict[str, int]) -> str:
         """Apply the character rules to a text."""
         non_ascii = _extract_non_ascii(text)
         if not _is_unusual(non_ascii):
             return text
-        if self._mends_mojibake and MOJIBAKE.search(non_ascii):
-            text = _count_change(_MOJIBAKE_RULE, text, mend_mojibake(text), removed_characters)
+        if "mojibake" in self._enabled and MOJIBAKE.search(non_ascii):
+            text = _count_change("mojibake", text, mend_mojibake(text), removed_characters)
             non_ascii = _extract_non_ascii(text)
-        if self._replaces_spaces and (wide_spaces := _WIDE_SPACES.intersection(non_ascii)):
-            _add_to_count(removed_characters, _SPACES_RULE, 0)
+        if "spaces" in self._enabled and (wide_spaces := _WIDE_SPACES.intersection(non_ascii)):
+            _add_to_count(removed_characters, "spaces", 0)
             for space in wide_spaces:
                 text = text.replace(space, " ")
                 non_ascii = non_ascii.replace(space, "")
@@ -313,18 +304,16 @@ class Cleaner:
         for rule_name, pattern, replacement in self._character_rules:
             if pattern.search(non_ascii):
                 text = _count_change(rule_name, text, pattern.sub(replacement, text), removed_characters)
-        return (
-            _count_change(_NFC_RULE, text, unicodedata.normalize("NFC", text), removed_characters)
-            if self._composes_characters
-            else text
-        )
+        if "nfc" in self._enabled:
+            text = _count_change("nfc", text, unicodedata.normalize("NFC", text), removed_characters)
+        return text
 
     def clean_title(self, text: str, removed_characters: dict[str, int]) -> str:
         """Clean a title; return "" if it only states that there is no title."""
         if not text.isascii() or "\x7f" in text:
             text = self.clean_text(text, removed_characters)
-        if self._removes_markup and "</" in text:
-            text = _count_change(_MARKUP_RULE, text, remove_escaped_markup(text), removed_characters)
+        if "markup" in self._enabled and "</" in text:
+            text = _count_change("markup", text, remove_escaped_markup(text), removed_characters)
         if "[" in text or len(text) < notices.MAX_TITLE_STUB_LENGTH or "transl" in text:
             for rule_name, rule in self._title_rules:
                 text = _count_change(rule_name, text, rule(text), removed_characters)
@@ -339,31 +328,26 @@ class Cleaner:
         """
         cleaned = list(sections)
         for index, (label, text) in enumerate(sections):
-            if not (text.isascii() and (label is None or label.isascii())) or (
-                "\x7f" in text or (label is not None and "\x7f" in label)
-            ):
-                text = self._clean_section(cleaned, index, removed_characters)
-            if "<" in text and "</" in text and self._removes_markup:
-                text = _count_change(_MARKUP_RULE, text, remove_escaped_markup(text), removed_characters)
-                cleaned[index] = (cleaned[index][0], text)
-            if self._removes_reference_numbers:
+            if label is not None and (not label.isascii() or "\x7f" in label):
+                label = self.clean_text(label, removed_characters)
+            if not text.isascii() or "\x7f" in text:
+                text = self.clean_text(text, removed_characters)
+            if "<" in text and "</" in text and "markup" in self._enabled:
+                text = _count_change("markup", text, remove_escaped_markup(text), removed_characters)
+            if "reference-numbers" in self._enabled:
                 shortened = remove_reference_numbers(text)
-                if shortened != text:
-                    cleaned[index] = (cleaned[index][0], shortened)
-                    _add_to_count(removed_characters, _REFERENCES_RULE, len(text) - len(shortened))
-        if (
-            self._removes_journal_notes
-            and cleaned
-            and (citation_end := notices.find_citation_end(cleaned[0][1]))
-        ):
-            _add_to_count(removed_characters, _JOURNAL_RULE, citation_end)
-            cleaned[0] = (cleaned[0][0], cleaned[0][1][citation_end:])
-        if self._splits_at_labels:
+                text = _count_change("reference-numbers", text, shortened, removed_characters)
+            cleaned[index] = (label, text)
+        if "journal-notes" in self._enabled and cleaned:
+            label, text = cleaned[0]
+            rest = text[notices.find_citation_end(text) :]
+            cleaned[0] = (label, _count_change("journal-notes", text, rest, removed_characters))
+        if "run-in-labels" in self._enabled:
             cleaned = _split_at_labels(cleaned, removed_characters)
         may_have_empty_label = False
         for index, (label, text) in enumerate(cleaned):
-            if self._removes_stray_marks and text and (text[0] in " .,;:" or text[-1] in " (["):
-                text = _count_change(_STRAYS_RULE, text, notices.strip_stray_marks(text), removed_characters)
+            if "stray-marks" in self._enabled and text and (text[0] in " .,;:" or text[-1] in " (["):
+                text = _count_change("stray-marks", text, notices.strip_stray_marks(text), removed_characters)
                 cleaned[index] = (label, text)
             if label is None:
                 may_have_empty_label = may_have_empty_label or (
@@ -376,26 +360,13 @@ class Cleaner:
                     or text[0] <= "."
                     or text[0] == label[:1]
                 )
-        if may_have_empty_label and self._removes_empty_labels:
+        if may_have_empty_label and "empty-labels" in self._enabled:
             cleaned = _remove_empty_labels(cleaned, removed_characters)
         if cleaned and notices.may_end_in_note(cleaned[-1][1]):
             self._cut_notes(cleaned, removed_characters)
-        if self._removes_stubs and cleaned and len(cleaned[-1][1]) < notices.MAX_STUB_LENGTH:
+        if "stubs" in self._enabled and cleaned and len(cleaned[-1][1]) < notices.MAX_STUB_LENGTH:
             return _remove_stub(cleaned, removed_characters)
         return cleaned
-
-    def _clean_section(
-        self, sections: list[LabelledText], index: int, removed_characters: dict[str, int]
-    ) -> str:
-        """Apply the character rules to a section in place; return its text."""
-        label, text = sections[index]
-        cleaned = (
-            None if label is None else self.clean_text(label, removed_characters),
-            self.clean_text(text, removed_characters),
-        )
-        if cleaned != sections[index]:
-            sections[index] = cleaned
-        return cleaned[1]
 
     def _cut_notes(self, sections: list[LabelledText], removed_characters: dict[str, int]) -> None:
         """Remove notes from the end of the last section that has other text."""
@@ -405,7 +376,9 @@ class Cleaner:
             if label is None and not kept_text:
                 del sections[index]
             elif (
-                self._removes_empty_labels and label is not None and not labels.strip_label(label, kept_text)
+                "empty-labels" in self._enabled
+                and label is not None
+                and not labels.strip_label(label, kept_text)
             ):
                 _add_to_count(removed_characters, "empty-labels", len(label) + len(kept_text))
                 del sections[index]
@@ -418,19 +391,20 @@ class Cleaner:
         """Return the end of a text without notes. The text is not copied per note: there can be many."""
         end = len(text)
         visible_end = _find_visible_end(text, end)
-        while True:
-            matches = (
-                (rule_name, find_start(text, visible_end)) for rule_name, find_start in self._end_rules
-            )
-            note = next(
-                ((rule_name, find_start) for rule_name, find_start in matches if find_start < visible_end),
-                None,
-            )
-            if note is None:
-                return end
-            visible_end = _find_visible_end(text, note[1])
-            _add_to_count(removed_characters, note[0], end - visible_end)
+        while note := self._find_note(text, visible_end):
+            rule_name, start = note
+            visible_end = _find_visible_end(text, start)
+            _add_to_count(removed_characters, rule_name, end - visible_end)
             end = visible_end
+        return end
+
+    def _find_note(self, text: str, end: int) -> tuple[str, int] | None:
+        """Return rule and start of the note at the end of ``text[:end]``."""
+        for rule_name, find_start in self._end_rules:
+            start = find_start(text, end)
+            if start < end:
+                return rule_name, start
+        return None
 
 
 def _find_visible_end(text: str, end: int) -> int:
@@ -464,7 +438,7 @@ def _split_at_labels(sections: list[LabelledText], removed_characters: dict[str,
             cleaned.append(section)
             continue
         _add_to_count(
-            removed_characters, _RUN_IN_RULE, _count_characters([section]) - _count_characters(parts)
+            removed_characters, "run-in-labels", _count_characters([section]) - _count_characters(parts)
         )
         cleaned += parts
     return cleaned

@@ -117,50 +117,15 @@ def _make_end_rule(pattern: re.Pattern[str], content: str) -> Callable[[str, int
     return find_start
 
 
-_NOTE_LAST_WORDS: Final = frozenset(
-    {
-        "WORDS",
-        "TRUNCATED",
-        "B.V.",
-        "GmbH.",
-        "Inc.",
-        "Ltd.",
-        "Press.",
-        "Sons.",
-        "Stuttgart.",
-        "York.",
-        "cited.",
-        "Commons.",
-        "commons.",
-        "Licence.",
-        "licence.",
-        "License.",
-        "license.",
-        "reserved",
-        "reserved.",
-        "RESERVED.",
-    }
-)
-
-
-_BRACKETED_NOTE_HINTS: Final = (
-    ".[",
-    "RUNCATED",
-    "runcated",
-    "transl",
-    "TRANSL",
-    "itation",
-    "ITATION",
-    "icense",
-    "icence",
-    "ommons",
-    "eserved",
-    "RESERVED",
-    "(c)",
-    "(C)",
-    "://",
-    "www.",
-)
+_NOTE_LAST_WORD_LIST: Final = """
+    WORDS TRUNCATED B.V. GmbH. Inc. Ltd. Press. Sons. Stuttgart. York. cited. Commons. commons. Licence.
+    licence. License. license. reserved reserved. RESERVED.
+"""
+_NOTE_LAST_WORDS: Final = frozenset(_NOTE_LAST_WORD_LIST.split())
+_BRACKETED_NOTE_HINT_LIST: Final = """
+    .[ RUNCATED runcated transl TRANSL itation ITATION icense icence ommons eserved RESERVED (c) (C) :// www.
+"""
+_BRACKETED_NOTE_HINTS: Final = tuple(_BRACKETED_NOTE_HINT_LIST.split())
 """Prefilter for notes that end with a bracket, as many abstracts end with one."""
 
 
@@ -211,7 +176,10 @@ def _find_stray_marks(text: str, end: int) -> int:
     return marks.start() if marks else end
 
 
-# Notes of a journal
+# Notes of a journal: its own citation, and pointers to its other pages. Such a note is a whole last sentence:
+# the name of a journal in capitalised words with year, volume, issue or pages ("Mol Mouse Res; 16(2);
+# 286-95."), a bare DOI, "See related commentary by Ito, p. 12", or a list of the journal's categories.
+# Citations within a sentence stay.
 
 _MAX_CITATION_LENGTH: Final = 120
 _MAX_POINTER_LENGTH: Final = 400
@@ -349,25 +317,12 @@ MAX_STUB_LENGTH: Final = 120
 MAX_TITLE_STUB_LENGTH: Final = 30
 """Length in characters below which an abstract, or a title, may be a stub."""
 _STRIPPED_AROUND_STUB: Final = BLANKS_AND_PUNCTUATION + "()[]"
-_STUBS: Final = frozenset(
-    {
-        "",
-        "n/a",
-        "na",
-        "none",
-        "not applicable",
-        "not available",
-        "abstract not available",
-        "abstract unavailable",
-        "summary not available",
-        "no abstract",
-        "no abstract available",
-        "no abstract is available",
-        "no abstract provided",
-        "there is no abstract available",
-        "abstract available from the publisher",
-    }
-)
+_STUB_LIST: Final = """
+    n/a, na, none, not applicable, not available, abstract not available, abstract unavailable,
+    summary not available, no abstract, no abstract available, no abstract is available, no abstract provided,
+    there is no abstract available, abstract available from the publisher
+"""
+_STUBS: Final = frozenset({"", *(stub.strip() for stub in _STUB_LIST.split(","))})
 _ERRATUM = re.compile(r"\s*\[This (?:corrects|retracts) the [^\[\]]+\]\.?\s*")
 _TITLE_STUBS: Final = frozenset({"no title available", "not available", "title not available", "untitled"})
 
