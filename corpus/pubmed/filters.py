@@ -1,7 +1,7 @@
 """Document config and filters for PubMed.
 
-To add a filter: a field of :class:`PubMedConfig`, which is also its option, its reason in ``drop_reasons``,
-and its condition in :func:`find_drop_reason`. jats/filters.py has those of PMC.
+To add a filter: a field of :class:`PubMedConfig`, which is also its option, its reason in
+:data:`_DROP_REASONS`, and its condition in :func:`find_drop_reason`. jats/filters.py has those of PMC.
 """
 
 from __future__ import annotations
@@ -38,6 +38,13 @@ _DROP_REASONS: Final = """
     deleted superseded book below-min-pmid year journal mesh language publication-type retracted no-text
     stub no-abstract language-of-text short-abstract short long not-included duplicate near-duplicate
     excluded
+"""
+"""All drop reasons, in order of precedence: a record is counted under the first that applies.
+
+``deleted`` and ``superseded`` are decided across files (lifecycle/decisions.py) and precede the filters.
+``not-included`` is of the stage (lifecycle/stage.py).
+``duplicate`` (lifecycle/decisions.py), ``near-duplicate`` (lifecycle/near_duplicates.py) and ``excluded``
+(lifecycle/id_lists.py) apply to the remaining documents.
 """
 
 
@@ -113,13 +120,6 @@ class PubMedConfig(ArticleConfig):
     ] = ()
 
     drop_reasons: ClassVar[tuple[str, ...]] = tuple(_DROP_REASONS.split())
-    """All drop reasons, in order of precedence: a record is counted under the first that applies.
-
-    ``deleted`` and ``superseded`` are decided across files (lifecycle/decisions.py) and precede the filters.
-    ``not-included`` is of the stage (lifecycle/stage.py).
-    ``duplicate`` (lifecycle/decisions.py), ``near-duplicate`` (lifecycle/near_duplicates.py) and ``excluded``
-    (lifecycle/id_lists.py) apply to the remaining documents.
-    """
     highest_version_wins: ClassVar[bool] = False
     """False: the version in the latest file wins (lifecycle/decisions.py)."""
 

@@ -327,7 +327,8 @@ class Cleaner:
         Character rules apply to labels too. White space before removed notes is removed with them.
         """
         cleaned = list(sections)
-        for index, (label, text) in enumerate(sections):
+        for index, section in enumerate(sections):
+            label, text = section
             if label is not None and (not label.isascii() or "\x7f" in label):
                 label = self.clean_text(label, removed_characters)
             if not text.isascii() or "\x7f" in text:
@@ -337,11 +338,13 @@ class Cleaner:
             if "reference-numbers" in self._enabled:
                 shortened = remove_reference_numbers(text)
                 text = _count_change("reference-numbers", text, shortened, removed_characters)
-            cleaned[index] = (label, text)
+            if text is not section[1] or label is not section[0]:
+                cleaned[index] = (label, text)
         if "journal-notes" in self._enabled and cleaned:
             label, text = cleaned[0]
-            rest = text[notices.find_citation_end(text) :]
-            cleaned[0] = (label, _count_change("journal-notes", text, rest, removed_characters))
+            if citation_end := notices.find_citation_end(text):
+                _add_to_count(removed_characters, "journal-notes", citation_end)
+                cleaned[0] = (label, text[citation_end:])
         if "run-in-labels" in self._enabled:
             cleaned = _split_at_labels(cleaned, removed_characters)
         may_have_empty_label = False

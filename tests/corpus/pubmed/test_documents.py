@@ -1,17 +1,776 @@
-"""The reader of PubMed files: records of every kind in order, and what a rejected one leaves behind."""
+"""Reading a PubMed XML file: its records, of every kind in order, and what a rejected one leaves behind.
+
+The records equal those that lxml finds, for every block size, encoding and packing.  A damaged or hostile
+file raises an error with a reason.
+"""
 
 from __future__ import annotations
 
 import gc
+import gzip
+import io
+import random
+import re
+import tracemalloc
+import zlib
 from pathlib import Path
 
-from bioshards.corpus.errors import BadRecordError
-from bioshards.corpus.pubmed.documents import CitationReader
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from bioshards.corpus.errors import BadFileError, BadRecordError
+from bioshards.corpus.pubmed import documents
+from bioshards.corpus.pubmed.documents import CitationReader, iter_records
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.source_record import SourceRecord
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
+from bioshards.corpus.xml import decoder
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.hypothesis_profiles import examples
+
+Records = list[tuple[str, bytes]]
+
+
+class SlowFile:
+    """A file that returns at most ``step`` bytes per read, as pipes and connections do."""
+
+    def __init__(self, data: bytes, step: int) -> None:
+        self._file = io.BytesIO(data)
+        self._step = step
+        self.reads = 0
+
+    def read(self, size: int, /) -> bytes:
+        self.reads += 1
+        return self._file.read(min(size, self._step))
+
+
+def list_records(data: bytes) -> Records:
+    return list(iter_records(io.BytesIO(data)))
+
+
+def catch_error(data: bytes, step: int = 1 << 20) -> BadFileError:
+    """Return the error that reading the file raises."""
+    with pytest.raises(BadFileError) as error_info:
+        list(iter_records(SlowFile(data, step)))
+    return error_info.value
+
+
+def parse_with_lxml(data: bytes) -> list[tuple[str, bytes]]:
+    """Return the name and the canonical XML of each child of the root, as lxml parses the file."""
+    records = []
+    depth = 0
+    events = etree.iterparse(
+        io.BytesIO(data),
+        events=("start", "end"),
+        remove_comments=True,
+        remove_pis=True,
+        resolve_entities=False,
+        no_network=True,
+    )
+    for event, element in events:
+        depth += 1 if event == "start" else -1
+        if event == "end" and depth == 1:
+            records.append((element.tag, canonicalize(element)))
+    return records
+
+
+def canonicalize(element: etree._Element) -> bytes:
+    element.tail = None
+    return etree.tostring(element, method="c14n", with_comments=False)
+
+
+def canonicalize_records(records: Records) -> list[tuple[str, bytes]]:
+    return [(name, canonicalize(etree.fromstring(record))) for name, record in records]
+
+
+DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
+DOCTYPE = (
+    b'<!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD PubMedArticle, 1st January 2025//EN" '
+    b'"https://dtd.example.org/out/pubmed_250101.dtd">\n'
+)
+FIRST = (
+    b'<PubmedArticle><MedlineCitation Status="MEDLINE"><PMID Version="1">11</PMID></MedlineCitation>'
+    b"</PubmedArticle>"
+)
+SECOND = "<PubmedArticle><A>naïve 中 x &lt; y</A><B/></PubmedArticle>".encode()
+DELETION = b'<DeleteCitation><PMID Version="1">7</PMID></DeleteCitation>'
+EXPECTED: Records = [("PubmedArticle", FIRST), ("PubmedArticle", SECOND), ("DeleteCitation", DELETION)]
+PLAIN = (
+    DECLARATION
+    + DOCTYPE
+    + b"<PubmedArticleSet>\n"
+    + FIRST
+    + b"\n  "
+    + SECOND
+    + b"\r\n"
+    + DELETION
+    + b"\n</PubmedArticleSet>\n"
+)
+MARKED_UP = (
+    b'<?xml version="1.0"?><!-- <PubmedArticleSet> --><?note <PubmedArticle> ?>'
+    + DOCTYPE
+    + b"<!---->\n<PubmedArticleSet><!-- </PubmedArticleSet> -->"
+    + b"<PubmedArticle><A>one<!-- </A></PubmedArticle> - ->-> --> two</A>"
+    + b"<B><![CDATA[</B></PubmedArticle> & ]] > ]]]]><![CDATA[>]]></B><?go </PubmedArticle>?></PubmedArticle>"
+    + b"<!-- between --><?and?>\n"
+    + SECOND
+    + b"<!-- <?x ?> <![CDATA[ --><?y <!-- ?></PubmedArticleSet><!-- after --><?end?>\n"
+)
+MARKED_UP_EXPECTED: Records = [
+    (
+        "PubmedArticle",
+        b"<PubmedArticle><A>one two</A>"
+        b"<B>&lt;/B&gt;&lt;/PubmedArticle&gt; &amp; ]] &gt; ]]&gt;</B></PubmedArticle>",
+    ),
+    ("PubmedArticle", SECOND),
+]
+
+
+# Sizes of reads and blocks
+
+
+def test_records_do_not_depend_on_the_size_of_reads() -> None:
+    for step in range(1, len(PLAIN) + 1):
+        assert list(iter_records(SlowFile(PLAIN, step))) == EXPECTED, step
+
+
+def test_records_do_not_depend_on_the_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    for size in range(1, len(PLAIN) + 1):
+        monkeypatch.setattr(decoder, "BLOCK_BYTES", size)
+        assert list_records(PLAIN) == EXPECTED, size
+
+
+def test_comments_instructions_and_cdata_do_not_depend_on_the_size_of_reads() -> None:
+    for step in range(1, len(MARKED_UP) + 1):
+        assert list(iter_records(SlowFile(MARKED_UP, step))) == MARKED_UP_EXPECTED, step
+
+
+def test_comments_and_cdata_equal_lxml() -> None:
+    assert canonicalize_records(list_records(MARKED_UP)) == parse_with_lxml(MARKED_UP)
+
+
+@pytest.mark.parametrize("blanks", [b"", b" ", b"\n\t "])
+def test_blanks_in_the_end_tag_of_the_root(blanks: bytes) -> None:
+    data = b"<PubmedArticleSet>" + FIRST + b"</PubmedArticleSet" + blanks + b">\n<!-- x -->\n"
+    for step in range(1, len(data) + 1):
+        assert list(iter_records(SlowFile(data, step))) == [("PubmedArticle", FIRST)], step
+
+
+def test_records_longer_than_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoder, "BLOCK_BYTES", 1000)
+    long = b"<PubmedArticle>" + b"<A>a word and another</A>" * 4000 + b"</PubmedArticle>"
+    data = b"<PubmedArticleSet>" + FIRST + long + FIRST + b"</PubmedArticleSet>"
+    assert list_records(data) == [("PubmedArticle", FIRST), ("PubmedArticle", long), ("PubmedArticle", FIRST)]
+
+
+# Compression
+
+
+def test_gzip_is_detected_by_content() -> None:
+    packed = gzip.compress(PLAIN, mtime=0)
+    for step in range(2, len(packed) + 1):
+        assert list(iter_records(SlowFile(packed, step))) == EXPECTED, step
+
+
+def test_gzip_is_detected_when_the_first_read_returns_one_byte() -> None:
+    assert list(iter_records(SlowFile(gzip.compress(PLAIN, mtime=0), 1))) == EXPECTED
+
+
+@pytest.mark.parametrize("boundary", [0, 1, len(DECLARATION), len(PLAIN) // 2, len(PLAIN) - 1, len(PLAIN)])
+def test_gzip_with_several_members(boundary: int) -> None:
+    packed = gzip.compress(PLAIN[:boundary], mtime=0) + gzip.compress(PLAIN[boundary:], mtime=0)
+    for step in (2, 3, 7, 64, len(packed)):
+        assert list(iter_records(SlowFile(packed, step))) == EXPECTED, step
+
+
+@pytest.mark.parametrize("zeros", [1, 511, 5000])
+def test_zero_bytes_after_the_gzip_data_are_ignored(zeros: int) -> None:
+    packed = gzip.compress(PLAIN, mtime=0) + bytes(zeros)
+    for step in (2, 13, len(packed) - zeros, len(packed)):
+        assert list(iter_records(SlowFile(packed, step))) == EXPECTED, step
+
+
+def test_zero_bytes_between_gzip_members_do_not_depend_on_the_size_of_reads() -> None:
+    packed = gzip.compress(PLAIN[:50], mtime=0) + bytes(20) + gzip.compress(PLAIN[50:], mtime=0)
+    outcomes = set()
+    for step in (*range(2, 120), len(packed)):
+        try:
+            outcomes.add(str(list(iter_records(SlowFile(packed, step)))))
+        except BadFileError as error:
+            outcomes.add(error.reason)
+    assert len(outcomes) == 1
+
+
+def test_gzip_blocks_that_unpack_to_more_than_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = b"<PubmedArticleSet>" + FIRST * 3000 + b"</PubmedArticleSet>"
+    monkeypatch.setattr(decoder, "BLOCK_BYTES", 500)
+    assert list_records(gzip.compress(data, mtime=0)) == [("PubmedArticle", FIRST)] * 3000
+
+
+# Roots
+
+
+@pytest.mark.parametrize("root", ["PubmedArticleSet", "MedlineCitationSet", "BookDocumentSet"])
+@pytest.mark.parametrize("record", ["PubmedArticle", "MedlineCitation", "PubmedBookArticle", "BookDocument"])
+def test_every_root_accepts_every_kind_of_record(root: str, record: str) -> None:
+    element = f"<{record}><PMID>3</PMID></{record}>".encode()
+    data = f"<{root}>".encode() + element * 2 + f"</{root}>".encode()
+    assert list_records(data) == [(record, element)] * 2
+
+
+def test_book_document_and_its_set_are_distinguished() -> None:
+    book = b"<PubmedBookArticle><BookDocument><PMID>3</PMID></BookDocument></PubmedBookArticle>"
+    assert list_records(b"<BookDocumentSet>" + book + b"</BookDocumentSet>") == [("PubmedBookArticle", book)]
+    loose = b"<BookDocument>a</BookDocument>"
+    end = b"<DeleteDocument><PMID>4</PMID></DeleteDocument></BookDocumentSet>"
+    assert list_records(b"<BookDocumentSet>" + loose + end) == [
+        ("BookDocument", loose),
+        ("DeleteDocument", end.removesuffix(b"</BookDocumentSet>")),
+    ]
+
+
+@pytest.mark.parametrize("name", ["PubmedArticle", "MedlineCitation"])
+def test_record_as_root_element(name: str) -> None:
+    element = f'<{name} Status="MEDLINE"><PMID>3</PMID></{name}>'.encode()
+    data = DECLARATION + element + b"\n<!-- the end -->\n"
+    for step in range(1, len(data) + 1):
+        assert list(iter_records(SlowFile(data, step))) == [(name, element)], step
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        b"<PubmedArticleSet/>",
+        b"<PubmedArticleSet />\n",
+        b"<PubmedArticleSet></PubmedArticleSet>",
+        b"<PubmedArticleSet>\n<!-- none -->\n</PubmedArticleSet>",
+        b'<?xml version="1.0"?><MedlineCitationSet\n  Version = "1"/>',
+    ],
+)
+def test_empty_set_has_no_records(empty: bytes) -> None:
+    for step in range(1, len(empty) + 1):
+        assert list(iter_records(SlowFile(empty, step))) == [], step
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        b' xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"',
+        b" a = 'x > y' b=\"'\"",
+        b'\n\txmlns:mml="http://www.w3.org/1998/Math/MathML"\n',
+    ],
+)
+def test_root_with_attributes(attributes: bytes) -> None:
+    data = b"<PubmedArticleSet" + attributes + b">" + FIRST + b"</PubmedArticleSet>"
+    for step in range(1, len(data) + 1):
+        assert list(iter_records(SlowFile(data, step))) == [("PubmedArticle", FIRST)], step
+
+
+# Record elements
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        b'<PubmedArticle Owner="NLM">',
+        b"<PubmedArticle  Owner = 'NLM' \n >",
+        b'<PubmedArticle note="a > b">',
+        b"<PubmedArticle note='he said \"no\"'>",
+    ],
+)
+def test_records_with_attributes(tag: bytes) -> None:
+    element = tag + b"<A/></PubmedArticle>"
+    data = b"<PubmedArticleSet>" + element + FIRST + b"</PubmedArticleSet>"
+    for step in range(1, len(data) + 1):
+        assert list(iter_records(SlowFile(data, step))) == [
+            ("PubmedArticle", element),
+            ("PubmedArticle", FIRST),
+        ], step
+
+
+def test_attribute_that_contains_a_tag_end() -> None:
+    element = b'<PubmedArticle note="br/>"><A/></PubmedArticle>'
+    assert list_records(b"<PubmedArticleSet>" + element + b"</PubmedArticleSet>") == [
+        ("PubmedArticle", element)
+    ]
+
+
+def test_self_closed_records() -> None:
+    data = b'<PubmedArticleSet><PubmedArticle/><PubmedArticle a="b" />' + FIRST + b"</PubmedArticleSet>"
+    assert list_records(data) == [
+        ("PubmedArticle", b"<PubmedArticle/>"),
+        ("PubmedArticle", b'<PubmedArticle a="b" />'),
+        ("PubmedArticle", FIRST),
+    ]
+
+
+@pytest.mark.parametrize("blanks", [b" ", b"\n\t", b" " * 300])
+def test_blanks_in_the_end_tag_of_the_last_record(blanks: bytes) -> None:
+    element = b"<PubmedArticle><A>x</A></PubmedArticle" + blanks + b">"
+    data = b"<PubmedArticleSet>" + FIRST + element + b"</PubmedArticleSet>"
+    for step in range(1, len(data) + 1, 3):
+        assert list(iter_records(SlowFile(data, step))) == [
+            ("PubmedArticle", FIRST),
+            ("PubmedArticle", element),
+        ], step
+
+
+def test_blanks_in_an_end_tag_before_another_record() -> None:
+    element = b"<PubmedArticle><A>x</A></PubmedArticle >"
+    data = b"<PubmedArticleSet>" + element + FIRST + b"</PubmedArticleSet>"
+    assert list_records(data) == [("PubmedArticle", element), ("PubmedArticle", FIRST)]
+
+
+def test_element_name_with_the_same_prefix_does_not_end_the_record() -> None:
+    element = b"<PubmedArticle><PubmedArticleNote>x</PubmedArticleNote></PubmedArticle>"
+    data = b"<PubmedArticleSet>" + element * 2 + b"</PubmedArticleSet>"
+    assert list_records(data) == [("PubmedArticle", element)] * 2
+
+
+def test_unknown_element_is_yielded_with_its_name() -> None:
+    data = b"<PubmedArticleSet>" + FIRST + b"<Strange><A/></Strange></PubmedArticleSet>"
+    assert list_records(data) == [("PubmedArticle", FIRST), ("Strange", b"<Strange><A/></Strange>")]
+
+
+# Encodings
+
+ACCENTED = "<PubmedArticle><A>Müller, Ångström: caffè à la crème</A></PubmedArticle>"
+
+
+def build_file(declaration: str) -> str:
+    return f"{declaration}<PubmedArticleSet>{ACCENTED}</PubmedArticleSet>"
+
+
+ENCODED = {
+    "none": build_file("").encode(),
+    "declaration without encoding": build_file('<?xml version="1.0"?>').encode(),
+    "utf-8": build_file('<?xml version="1.0" encoding="utf-8"?>').encode(),
+    "utf-8 single quotes": build_file("<?xml version='1.0' encoding = 'UTF-8' standalone='yes'?>").encode(),
+    "utf-8 mark": b"\xef\xbb\xbf" + build_file("").encode(),
+    "utf-8 mark and declaration": b"\xef\xbb\xbf"
+    + build_file('<?xml version="1.0" encoding="UTF-8"?>').encode(),
+    "utf-16": build_file('<?xml version="1.0" encoding="UTF-16"?>').encode("utf-16"),
+    "utf-16 little end": b"\xff\xfe" + build_file("").encode("utf-16-le"),
+    "utf-16 big end": b"\xfe\xff" + build_file('<?xml version="1.0" encoding="UTF-16"?>').encode("utf-16-be"),
+    "iso-8859-1": build_file('<?xml version="1.0" encoding="ISO-8859-1"?>').encode("iso-8859-1"),
+    "windows-1252": build_file("<?xml version='1.0' encoding='windows-1252'?>").encode("windows-1252"),
+}
+
+
+@pytest.mark.parametrize("case", ENCODED)
+def test_records_are_decoded_and_yielded_in_utf_8(case: str) -> None:
+    data = ENCODED[case]
+    assert list_records(data) == [("PubmedArticle", ACCENTED.encode())]
+    assert list_records(gzip.compress(data)) == [("PubmedArticle", ACCENTED.encode())]
+    for step in range(100, len(data) + 1):
+        assert list(iter_records(SlowFile(data, step))) == [("PubmedArticle", ACCENTED.encode())], step
+
+
+@pytest.mark.parametrize("case", ENCODED)
+def test_encoding_is_detected_in_small_reads(case: str) -> None:
+    data = ENCODED[case]
+    for step in range(1, 100):
+        assert list(iter_records(SlowFile(data, step))) == [("PubmedArticle", ACCENTED.encode())], step
+
+
+def test_encoding_is_detected_when_a_gzip_member_ends_in_the_declaration() -> None:
+    data = ENCODED["iso-8859-1"]
+    packed = gzip.compress(data[:10]) + gzip.compress(data[10:])
+    assert list_records(packed) == [("PubmedArticle", ACCENTED.encode())]
+
+
+def test_characters_across_block_boundaries() -> None:
+    text = "<PubmedArticle><A>" + "€𝛼é" * 50 + "</A></PubmedArticle>"
+    data = f"<PubmedArticleSet>{text}</PubmedArticleSet>".encode("utf-16")
+    for step in range(2, 40):
+        assert list(iter_records(SlowFile(data, step))) == [("PubmedArticle", text.encode())], step
+
+
+# Bad files
+
+ENTITY_BOMB = (
+    b'<!DOCTYPE PubmedArticleSet [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]>'
+    b"<PubmedArticleSet><PubmedArticle>&b;</PubmedArticle></PubmedArticleSet>"
+)
+EXTERNAL_ENTITY = (
+    b'<?xml version="1.0"?>\n<!DOCTYPE x SYSTEM "x.dtd" [\n<!ENTITY e SYSTEM "file:///etc/hostname">\n]>'
+    b"<PubmedArticleSet><PubmedArticle>&e;</PubmedArticle></PubmedArticleSet>"
+)
+PARAMETER_ENTITY = (
+    b'<!DOCTYPE PubmedArticleSet PUBLIC "a [" \'b ">\' [ <!ENTITY % p SYSTEM "http://h.example/p"> %p; ]>'
+    b"<PubmedArticleSet/>"
+)
+BAD_FILES = {
+    "no bytes": (b"", "empty-file"),
+    "text": (b"Sorry, the server is busy.", "not-xml"),
+    "json": (b'{"error": "not found"}', "not-xml"),
+    "binary": (bytes(range(256)) * 8, "not-xml"),
+    "zero bytes": (bytes(3000), "not-xml"),
+    "white space": (b" \n\t " * 20, "not-xml"),
+    "only a declaration": (DECLARATION, "not-xml"),
+    "only a doctype": (DECLARATION + DOCTYPE, "not-xml"),
+    "text before the root": (b"Hello <PubmedArticleSet/>", "not-xml"),
+    "an unclosed doctype": (b"<!DOCTYPE PubmedArticleSet <PubmedArticleSet/>", "not-xml"),
+    "an old web page": (b"<!doctype html><html><p>Not here", "not-xml"),
+    "a web page": (b'<!DOCTYPE html>\n<html lang="en"><body>Not here</body></html>', "wrong-root"),
+    "a storage error": (b'<?xml version="1.0"?><Error><Code>NoSuchKey</Code></Error>', "wrong-root"),
+    "full text": (b"<article><front/></article>", "wrong-root"),
+    "a root with the same prefix": (b"<PubmedArticleSets/>", "wrong-root"),
+    "an entity bomb": (ENTITY_BOMB, "dtd-declarations"),
+    "an external entity": (EXTERNAL_ENTITY, "dtd-declarations"),
+    "a parameter entity": (PARAMETER_ENTITY, "dtd-declarations"),
+    "no end of the root": (b"<PubmedArticleSet>" + FIRST, "truncated-xml"),
+    "no end of a record": (b"<PubmedArticleSet>" + FIRST + b"<PubmedArticle><A>", "truncated-xml"),
+    "half an end tag": (b"<PubmedArticleSet>" + FIRST[:-3], "truncated-xml"),
+    "half the root's end tag": (b"<PubmedArticleSet>" + FIRST + b"</PubmedArt", "truncated-xml"),
+    "the root's end tag without its bracket": (
+        b"<PubmedArticleSet>" + FIRST + b"</PubmedArticleSet ",
+        "truncated-xml",
+    ),
+    "an open comment": (b"<PubmedArticleSet>" + FIRST + b"<!-- </PubmedArticleSet>", "truncated-xml"),
+    "an open comment after the root": (b"<PubmedArticleSet/><!-- ", "truncated-xml"),
+    "an open section": (b"<PubmedArticleSet><PubmedArticle><![CDATA[ ]] >", "truncated-xml"),
+    "an open instruction": (b"<PubmedArticleSet><?x >", "truncated-xml"),
+    "a lone record without end": (b"<PubmedArticle><A/>", "truncated-xml"),
+    "text between records": (
+        b"<PubmedArticleSet>" + FIRST + b" stray " + FIRST + b"</PubmedArticleSet>",
+        "malformed-xml",
+    ),
+    "text before the first record": (b"<PubmedArticleSet>stray" + FIRST, "malformed-xml"),
+    "text before the root's end": (
+        b"<PubmedArticleSet>" + FIRST + b"&amp;</PubmedArticleSet>",
+        "malformed-xml",
+    ),
+    "content after the root": (b"<PubmedArticleSet></PubmedArticleSet>" + FIRST, "malformed-xml"),
+    "two files in one": (PLAIN + PLAIN.removeprefix(DECLARATION), "malformed-xml"),
+    "text after the root": (b"<PubmedArticleSet></PubmedArticleSet>\n\n.", "malformed-xml"),
+    "content after an empty root": (b"<PubmedArticleSet/>" + FIRST, "malformed-xml"),
+    "content after a lone record": (FIRST + FIRST, "malformed-xml"),
+    "the wrong end tag": (b"<PubmedArticleSet>" + FIRST + b"</MedlineCitationSet>", "malformed-xml"),
+    "an additional end tag": (
+        b"<PubmedArticleSet>" + FIRST + b"</PubmedArticle></PubmedArticleSet>",
+        "malformed-xml",
+    ),
+    "an end tag after a lone record": (FIRST + b"</PubmedArticle>", "malformed-xml"),
+    "an unknown encoding": (b"<?xml version='1.0' encoding='klingon'?><PubmedArticleSet/>", "bad-encoding"),
+    "half a utf-16 character": ("<PubmedArticleSet/>".encode("utf-16") + b"\n", "bad-encoding"),
+    "half a utf-16 pair": (
+        b"\xff\xfe" + "<PubmedArticleSet>".encode("utf-16-le") + b"\x00\xd8<\x00",
+        "bad-encoding",
+    ),
+    "bytes that are invalid in the encoding": (
+        b"<?xml version='1.0' encoding='cp1252'?><PubmedArticleSet>\x81</PubmedArticleSet>",
+        "bad-encoding",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_file_raises_with_its_reason(case: str) -> None:
+    data, reason = BAD_FILES[case]
+    error = catch_error(data)
+    assert error.reason == reason
+    assert error.detail
+    assert str(error) == f"{reason}: {error.detail}"
+
+
+@pytest.mark.parametrize(
+    "case", [case for case, (_, reason) in BAD_FILES.items() if reason != "bad-encoding"]
+)
+def test_reason_does_not_depend_on_the_size_of_reads(case: str) -> None:
+    data, reason = BAD_FILES[case]
+    for step in (1, 2, 3, 5, 7, 11, 17, 31):
+        assert catch_error(data, step).reason == reason, step
+
+
+@pytest.mark.parametrize("codec", ["hex", "base64", "rot13", "zlib", "bz2", "uu", "quopri", "undefined"])
+def test_codec_that_is_not_a_character_set_raises(codec: str) -> None:
+    """Python has codecs that do not decode to text."""
+    data = f"<?xml version='1.0' encoding='{codec}'?><PubmedArticleSet></PubmedArticleSet>".encode()
+    assert catch_error(data).reason == "bad-encoding"
+
+
+def test_text_far_after_the_last_record_is_malformed() -> None:
+    data = b"<PubmedArticleSet>" + FIRST + b" " * 5000 + b"stray</PubmedArticleSet>"
+    assert catch_error(data).reason == "malformed-xml"
+
+
+def test_records_before_the_damage_are_yielded() -> None:
+    reading = iter_records(io.BytesIO(b"<PubmedArticleSet>" + FIRST + SECOND + b"<PubmedArticle>"))
+    assert [next(reading), next(reading)] == EXPECTED[:2]
+    with pytest.raises(BadFileError, match="truncated-xml"):
+        next(reading)
+
+
+@pytest.fixture(params=["isal", "zlib"])
+def gzip_library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decompress with this library."""
+    if request.param == "zlib":
+        monkeypatch.setattr(decoder, "gzip_library", zlib)
+        monkeypatch.setattr(decoder, "_GzipError", zlib.error)
+
+
+@pytest.mark.parametrize("size", [0, 1, *(decoder.BLOCK_BYTES * 2 + extra for extra in (-1, 0, 1, 17))])
+@pytest.mark.parametrize("num_members", [1, 2])
+@pytest.mark.usefixtures("gzip_library")
+def test_gunzip_returns_all_data_in_blocks(size: int, num_members: int) -> None:
+    random_bytes = random.Random(size).randbytes(size)
+    for data in (b"a" * size, (b"<a>text</a>\n" * size)[:size], random_bytes):
+        packed = gzip.compress(data, mtime=0) * num_members
+        for step in (1000, 4096, decoder.BLOCK_BYTES):
+            gunzip = decoder.BoundedGunzip()
+            blocks = [
+                block
+                for start in range(0, len(packed), step)
+                for block in gunzip.decompress(packed[start : start + step])
+            ]
+            gunzip.finish()
+            assert b"".join(blocks) == data * num_members
+            assert all(len(block) <= decoder.BLOCK_BYTES for block in blocks)
+
+
+@pytest.mark.usefixtures("gzip_library")
+@pytest.mark.parametrize("step", [2, 64, 1 << 20])
+def test_truncated_gzip_raises_at_every_length(step: int) -> None:
+    packed = gzip.compress(PLAIN, mtime=0)
+    for length in range(2, len(packed)):
+        assert catch_error(packed[:length], step).reason in (
+            ("truncated-gzip",)
+            if length >= len(packed) - 8
+            else ("truncated-gzip", "truncated-xml", "not-xml")
+        ), length
+
+
+@pytest.mark.usefixtures("gzip_library")
+def test_truncated_second_gzip_member_raises() -> None:
+    packed = gzip.compress(PLAIN, mtime=0) + gzip.compress(b"\n", mtime=0)[:-3]
+    assert catch_error(packed).reason == "truncated-gzip"
+
+
+@pytest.mark.usefixtures("gzip_library")
+@pytest.mark.parametrize("step", [2, 64, 1 << 20])
+def test_wrong_gzip_checksum_or_length_is_corrupt(step: int) -> None:
+    packed = gzip.compress(PLAIN, mtime=0)
+    for offset in range(1, 9):
+        damaged = bytearray(packed)
+        damaged[-offset] ^= 0x10
+        assert catch_error(bytes(damaged), step).reason == "corrupt-gzip", offset
+
+
+@pytest.mark.usefixtures("gzip_library")
+def test_changed_byte_in_the_gzip_data_raises() -> None:
+    packed = gzip.compress(PLAIN, mtime=0)
+    for index in range(10, len(packed)):
+        damaged = bytearray(packed)
+        damaged[index] ^= 0x41
+        with pytest.raises(BadFileError):
+            list_records(bytes(damaged))
+
+
+@pytest.mark.usefixtures("gzip_library")
+def test_damage_in_stored_gzip_data_is_corrupt() -> None:
+    packer = zlib.compressobj(level=0, wbits=31)
+    packed = bytearray(packer.compress(PLAIN) + packer.flush())
+    at = packed.index(b"MEDLINE")
+    packed[at] ^= 1
+    assert catch_error(bytes(packed)).reason == "corrupt-gzip"
+
+
+@pytest.mark.usefixtures("gzip_library")
+def test_junk_after_the_gzip_data_is_corrupt() -> None:
+    assert catch_error(gzip.compress(PLAIN, mtime=0) + b"junk").reason == "corrupt-gzip"
+
+
+@pytest.mark.usefixtures("gzip_library")
+def test_gzip_of_empty_data_is_not_xml() -> None:
+    assert catch_error(gzip.compress(b"", mtime=0)).reason == "not-xml"
+
+
+# Limits
+
+
+def test_file_above_the_size_limit_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoder, "MAX_FILE_BYTES", len(PLAIN) - 1)
+    assert catch_error(PLAIN).reason == "too-large"
+    assert catch_error(gzip.compress(PLAIN)).reason == "too-large"
+    monkeypatch.setattr(decoder, "MAX_FILE_BYTES", len(PLAIN))
+    assert list_records(PLAIN) == EXPECTED
+    assert list_records(gzip.compress(PLAIN)) == EXPECTED
+
+
+def test_gzip_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = gzip.compress(b"<PubmedArticleSet>" + b" " * 30_000_000)
+    monkeypatch.setattr(decoder, "MAX_FILE_BYTES", 1_000_000)
+    tracemalloc.start()
+    try:
+        assert catch_error(bomb).reason == "too-large"
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10_000_000
+
+
+def test_record_above_the_size_limit_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "MAX_RECORD_BYTES", 1000)
+    endless_record = b"<PubmedArticleSet>" + FIRST + b"<PubmedArticle>" + b"<A>x</A>" * 1000
+    for step in (50, 512):
+        assert catch_error(endless_record, step).reason == "record-too-long"
+    endless_start_tag = b"<PubmedArticleSet>" + FIRST + b"<PubmedArticle" + b" " * 5000
+    assert catch_error(endless_start_tag, 100).reason == "record-too-long"
+    fits = b"<PubmedArticle>" + b"<A>x</A>" * 50 + b"</PubmedArticle>"
+    data = b"<PubmedArticleSet>" + fits * 20 + b"</PubmedArticleSet>"
+    assert list(iter_records(SlowFile(data, 100))) == [("PubmedArticle", fits)] * 20
+
+
+def test_endless_comment_raises_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoder, "MAX_MARKUP_BYTES", 1000)
+    file = SlowFile(b"<PubmedArticleSet><!--" + b"x" * 1_000_000, 100)
+    with pytest.raises(BadFileError) as error_info:
+        list(iter_records(file))
+    assert error_info.value.reason == "truncated-xml"
+    assert file.reads < 50
+
+
+def test_endless_prolog_raises_early() -> None:
+    file = SlowFile(b"<!DOCTYPE PubmedArticleSet " + b"x" * 5_000_000, 4096)
+    with pytest.raises(BadFileError) as error_info:
+        list(iter_records(file))
+    assert error_info.value.reason == "not-xml"
+    assert file.reads < 50
+
+
+# Generated files, compared with lxml
+
+MISLEADING_TEXTS = [
+    "</PubmedArticle>",
+    "<PubmedArticle>",
+    "</PubmedArticleSet>",
+    "<!--",
+    "<?x",
+    "</A",
+    "&lt;",
+    "]]",
+]
+LEGAL = st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff")
+TEXT = st.text(st.one_of(LEGAL, st.sampled_from(" \t\n<>&'\"/]-!?")), max_size=12) | st.sampled_from(
+    MISLEADING_TEXTS
+)
+FILLERS = st.lists(
+    st.sampled_from(["", " ", "\n", "\t ", "<!---->", "<!-- </PubmedArticle> -->", "<?p <PubmedArticle>?>"])
+    | TEXT.map(lambda text: "<!--" + re.sub("-+", "-", text).removesuffix("-") + "-->")
+    | TEXT.map(lambda text: "<?pi " + text.replace("?>", "? >").rstrip("?") + "?>"),
+    max_size=3,
+).map("".join)
+
+
+def escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def build_cdata(text: str) -> str:
+    return "<![CDATA[" + text.replace("]]>", "") + "]]>"
+
+
+WORDS = st.one_of(
+    TEXT.map(escape),
+    TEXT.map(lambda text: escape(text).replace("&gt;", ">").replace("]]>", "]] >").replace("]]", "] ]")),
+    TEXT.map(lambda text: build_cdata(build_cdata(text)[9:-3])),
+    FILLERS.filter(lambda text: text.strip() != ""),
+    st.sampled_from(["&#945;", "&#x10d;", "&quot;", "&apos;"]),
+)
+CONTENT: st.SearchStrategy[str] = st.recursive(
+    WORDS,
+    lambda inner: st.tuples(
+        st.sampled_from(["A", "i", "PMID", "ArticleIdList", "PubmedArticleNote"]),
+        st.lists(inner, max_size=3).map("".join),
+    ).map(lambda pair: f"<{pair[0]}>{pair[1]}</{pair[0]}>" if pair[1] else f"<{pair[0]}/>"),
+    max_leaves=6,
+)
+VALUES = TEXT.map(lambda text: escape(text).replace("&gt;", ">").replace('"', "&quot;"))
+KINDS = st.sampled_from(["PubmedArticle", "MedlineCitation", "PubmedBookArticle", "DeleteCitation"])
+
+
+@st.composite
+def generate_record(draw: st.DrawFn, unusual: bool) -> str:
+    name = draw(KINDS)
+    values = draw(st.lists(VALUES, max_size=2))
+    if not unusual:
+        values = [value.replace(">", "&gt;") for value in values]
+    blank = st.sampled_from([" ", "\n", " \t"])
+    attributes = "".join(f'{draw(blank)}a{at}="{value}"' for at, value in enumerate(values))
+    end = draw(st.sampled_from(["", " ", "\n "])) if unusual else ""
+    if draw(st.integers(0, 9)) == 0:
+        return f"<{name}{attributes}{end}/>"
+    content = draw(st.lists(CONTENT, max_size=4).map("".join))
+    return f"<{name}{attributes}>{content}</{name}{end}>"
+
+
+@st.composite
+def generate_file(draw: st.DrawFn, unusual: bool = False) -> bytes:
+    root = draw(st.sampled_from(["PubmedArticleSet", "MedlineCitationSet", "BookDocumentSet"]))
+    head = draw(st.sampled_from(["", '<?xml version="1.0" encoding="utf-8"?>']))
+    doctype = draw(st.sampled_from(["", DOCTYPE.decode()]))
+    inside = "".join(
+        draw(FILLERS) + record for record in draw(st.lists(generate_record(unusual), min_size=0, max_size=5))
+    )
+    before, after, last = (draw(FILLERS) for _ in range(3))
+    if not head:
+        before = before.lstrip()
+    return f"{head}{before}{doctype}<{root}>{inside}{after}</{root}>{last}".encode()
+
+
+@settings(max_examples=examples(250), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(generate_file(), st.integers(1, 120))
+def test_generated_file_equals_lxml(data: bytes, step: int) -> None:
+    records = list(iter_records(SlowFile(data, step)))
+    assert canonicalize_records(records) == parse_with_lxml(data)
+    assert records == list_records(data) == list_records(gzip.compress(data, compresslevel=1))
+
+
+@settings(
+    max_examples=examples(250),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    phases=[Phase.generate],
+)
+@given(generate_file(unusual=True), st.integers(1, 120))
+def test_generated_file_with_unusual_tags_equals_lxml(data: bytes, step: int) -> None:
+    records = list(iter_records(SlowFile(data, step)))
+    assert canonicalize_records(records) == parse_with_lxml(data)
+
+
+PIECES = st.lists(
+    st.tuples(KINDS, st.lists(TEXT.map(escape), max_size=3).map("".join)).map(
+        lambda pair: f"<{pair[0]}>{pair[1]}</{pair[0]}>".encode()
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(PIECES, st.lists(FILLERS.map(str.encode), min_size=7, max_size=7), st.integers(1, 60))
+def test_generated_records_are_yielded_byte_for_byte(
+    pieces: list[bytes], fillers: list[bytes], step: int
+) -> None:
+    inside = b"".join(filler + piece for filler, piece in zip(fillers, pieces, strict=False))
+    data = b"<PubmedArticleSet>" + inside + fillers[-1] + b"</PubmedArticleSet>"
+    assert [record for _, record in iter_records(SlowFile(data, step))] == pieces
+
+
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(generate_file(), st.data())
+def test_truncated_generated_file_raises(data: bytes, choice: st.DataObject) -> None:
+    whole = data.rstrip()
+    end = re.search(rb"</\w+Set>(?!.*</\w+Set>)", whole, re.DOTALL)
+    assert end
+    length = choice.draw(st.integers(0, data.rindex(b"Set>") if whole.endswith(b"Set>") else end.start()))
+    with pytest.raises(BadFileError):
+        list_records(data[:length])
+
+
+# The reader
 
 
 def read_records(path: Path, *records: str) -> list[SourceRecord]:
