@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
+import msgspec
+
 from bioshards.corpus.download import mirror_manifest
 from bioshards.corpus.download.listing import RemoteFile
 from bioshards.corpus.download.mirror import MirroredFile, distrust_copy
@@ -153,7 +155,7 @@ def fetch_ranges(
 def _fetch_range(update: RangeUpdate) -> RangeReport:
     report = article_ranges.fetch_range(update)
     path = f"{update.mirror}/pmc/reports/{range_label(update.number)}.json"
-    update.storage.write_json(path, dataclasses.asdict(report))
+    update.storage.write_json(path, msgspec.to_builtins(report))
     return report
 
 

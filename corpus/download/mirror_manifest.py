@@ -13,7 +13,6 @@ from bioshards.corpus.download.pmc.article_ranges import RangeReport
 from bioshards.corpus.download.pmc.s3_bucket import range_label
 from bioshards.corpus.errors import shorten_list
 from bioshards.corpus.manifest import (
-    FailedArticle,
     MirrorArticles,
     MirrorConfig,
     MirrorFile,
@@ -92,11 +91,7 @@ def _summarise_articles(range_reports: Iterable[RangeReport]) -> MirrorArticles 
     dropped: collections.Counter[str] = collections.Counter()
     for report in sorted_reports:
         dropped.update(report.dropped)
-    failures = [
-        FailedArticle(failure.pmcid, failure.version, failure.reason, failure.detail)
-        for report in sorted_reports
-        for failure in report.failures
-    ]
+    failures = [failure for report in sorted_reports for failure in report.failures]
     return MirrorArticles(
         ranges=len(sorted_reports),
         first_range=range_label(sorted_reports[0].range_number),

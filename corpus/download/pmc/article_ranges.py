@@ -30,13 +30,15 @@ from bioshards.corpus.download.pmc.metadata_cache import (
     update_metadata,
 )
 from bioshards.corpus.download.pmc.s3_bucket import (
-    ArticleFailure,
     ChecksumError,
+    make_failure,
     range_label,
     read_verified,
+    sort_failures,
     version_name,
 )
 from bioshards.corpus.errors import TransientStorageError
+from bioshards.corpus.manifest import FailedArticle
 from bioshards.corpus.storage.checksums import md5_of_file
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -75,7 +77,7 @@ class RangeReport:
     fetched: int
     fetched_bytes: int
     removed: int
-    failures: tuple[ArticleFailure, ...]
+    failures: tuple[FailedArticle, ...]
     dropped: dict[str, int]
 
     def counters(self) -> dict[str, int]:
@@ -152,14 +154,14 @@ def fetch_range(update: RangeUpdate) -> RangeReport:
         fetched=len(fetched),
         fetched_bytes=sum(fetched.values()),
         removed=len(surplus),
-        failures=tuple(sorted(failures)),
+        failures=sort_failures(failures),
         dropped=dict(selected.dropped),
     )
 
 
 def _fetch_articles(
     update: RangeUpdate, articles: dict[str, ArticleMetadata]
-) -> tuple[dict[str, int], list[ArticleFailure]]:
+) -> tuple[dict[str, int], list[FailedArticle]]:
     """Fetch articles by their file names; return the sizes of the fetched ones and the failures."""
     folder = _get_range_folder(update.mirror, update.number)
 
@@ -170,11 +172,11 @@ def _fetch_articles(
         return len(body)
 
     fetched: dict[str, int] = {}
-    failures: list[ArticleFailure] = []
+    failures: list[FailedArticle] = []
     for name, result in update.pool.map_unordered(fetch, articles):
         progress_notes.count("requests")
         if isinstance(result, DownloadError):
-            failures.append(ArticleFailure.from_error(articles[name].pmcid, articles[name].version, result))
+            failures.append(make_failure(articles[name].pmcid, articles[name].version, result))
         else:
             fetched[name] = result
     return fetched, failures

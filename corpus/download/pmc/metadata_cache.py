@@ -37,15 +37,17 @@ from bioshards.corpus.download.http_client import Connection, DownloadError, Not
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.bucket_inventory import make_version_keys, read_range, select_newest
 from bioshards.corpus.download.pmc.s3_bucket import (
-    ArticleFailure,
     ArticleMetadataError,
     ChecksumError,
+    make_failure,
     range_label,
+    sort_failures,
     version_name,
 )
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.sources import Versions
 from bioshards.corpus.licences import LICENCES, UNKNOWN_LICENCE
+from bioshards.corpus.manifest import FailedArticle
 from bioshards.corpus.storage.checksums import md5_of_bytes
 from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -166,7 +168,7 @@ class MetadataUpdate:
 
     table: pa.Table
     older_versions: int
-    failures: tuple[ArticleFailure, ...]
+    failures: tuple[FailedArticle, ...]
 
 
 def read_metadata(storage: Storage, mirror: str, range_number: int) -> pa.Table:
@@ -222,7 +224,7 @@ def update_metadata(update: RangeUpdate) -> MetadataUpdate:
     rows = read_range(storage, mirror, range_number)
     difference = compare_with_inventory(rows, previous, update.article_filter.versions)
     articles = {(article.pmcid, article.version): article for article in list_articles(difference.outdated)}
-    failures: list[ArticleFailure] = []
+    failures: list[FailedArticle] = []
 
     def read(connection: Connection, listed: ListedVersion) -> ArticleMetadata:
         return _read_object(connection, update.pool.server.base_url, listed, update.today)
@@ -243,14 +245,14 @@ def update_metadata(update: RangeUpdate) -> MetadataUpdate:
             if isinstance(result, NotFoundError):
                 articles.pop(key, None)
             elif isinstance(result, DownloadError):
-                failures.append(ArticleFailure.from_error(*key, result))
+                failures.append(make_failure(*key, result))
             else:
                 articles[key] = result
             if num_done % _SAVE_INTERVAL == 0:
                 save()
     finally:
         table = save()
-    return MetadataUpdate(table, difference.older_versions, tuple(sorted(failures)))
+    return MetadataUpdate(table, difference.older_versions, sort_failures(failures))
 
 
 def _read_object(

@@ -19,7 +19,7 @@ Listings have the format of S3
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlencode
 
@@ -33,6 +33,7 @@ from bioshards.corpus.download.http_client import (
     UnreachableError,
 )
 from bioshards.corpus.download.listing import ListingError
+from bioshards.corpus.manifest import FailedArticle
 from bioshards.corpus.storage.checksums import md5_of_bytes
 from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
 
@@ -58,34 +59,24 @@ class ArticleMetadataError(DownloadError):
     """A metadata object arrived as the bucket has it, and cannot be read."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ArticleFailure:
-    """An article version with an object that could not be read.
+_FAILURE_REASONS: Final = (
+    (NotFoundError, "gone"),
+    (RefusedError, "refused"),
+    (UnreachableError, "unreachable"),
+    (ChecksumError, "damaged"),
+    (ArticleMetadataError, "bad-metadata"),
+)
 
-    Attributes:
-        pmcid: number of the article.
-        version: its version.
-        reason: ``gone``, ``refused``, ``unreachable``, ``damaged``, ``bad-metadata``, or else ``failed``.
-        detail: error message, which names the object.
-    """
 
-    pmcid: int
-    version: int
-    reason: str
-    detail: str
+def make_failure(pmcid: int, version: int, error: DownloadError) -> FailedArticle:
+    """Return an article version with an object that could not be read; the error names the object."""
+    reason = next((code for error_type, code in _FAILURE_REASONS if isinstance(error, error_type)), "failed")
+    return FailedArticle(pmcid, version, reason, str(error))
 
-    @classmethod
-    def from_error(cls, pmcid: int, version: int, error: DownloadError) -> ArticleFailure:
-        """Classify an error."""
-        reasons = (
-            (NotFoundError, "gone"),
-            (RefusedError, "refused"),
-            (UnreachableError, "unreachable"),
-            (ChecksumError, "damaged"),
-            (ArticleMetadataError, "bad-metadata"),
-        )
-        reason = next((code for error_type, code in reasons if isinstance(error, error_type)), "failed")
-        return cls(pmcid, version, reason, str(error))
+
+def sort_failures(failures: Iterable[FailedArticle]) -> tuple[FailedArticle, ...]:
+    """Return failures by PMC id and version: they arrive in the order of completion."""
+    return tuple(sorted(failures, key=lambda failure: (failure.pmcid, failure.version)))
 
 
 def range_label(range_number: int) -> str:
