@@ -13,7 +13,7 @@ from typing import Any
 from tokenizers.models import Unigram, WordPiece
 
 from bioshards.corpus.errors import InvalidValueError, OutputMismatchError
-from bioshards.corpus.manifest import VocabularyCounts
+from bioshards.corpus.manifest import VocabularyConfig, VocabularyCounts
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import OutputDir, lock_output
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -51,7 +51,8 @@ def run_adopt(storage: Storage, options: AdoptOptions, progress: Progress) -> st
     published = _load_supported(options)
     comparison = load_comparison(options)
     config = _make_config(published)
-    output_layout.check_config(storage, output_dir, config)
+    settings = vocabulary_dir.list_settings(config)
+    output_layout.check_config(storage, output_dir, settings)
     summary = _format_summary(published)
     if vocabulary_dir.is_up_to_date(storage, output_dir):
         return f"{summary}\n{output_dir.path} is finished and the vocabulary unchanged: nothing to do"
@@ -73,7 +74,7 @@ def run_adopt(storage: Storage, options: AdoptOptions, progress: Progress) -> st
         report = MeasuredWords.from_counts(published.is_sentencepiece, {}, {}).build_report(
             published.tokenizer, None, comparison, make_about(config, totals)
         )
-    output_layout.mark_started(storage, output_dir, config)
+    output_layout.mark_started(storage, output_dir, settings)
     with lock_output(storage, output_dir):
         output_layout.reset(storage, output_dir)
         vocabulary_dir.publish_vocabulary(
@@ -117,14 +118,14 @@ def _list_special_tokens(published: PublishedVocabulary) -> tuple[str, ...]:
     return hugging_face.ALBERT_SPECIAL_TOKENS if published.is_sentencepiece else SPECIAL_TOKENS
 
 
-def _make_config(published: PublishedVocabulary) -> dict[str, Any]:
+def _make_config(published: PublishedVocabulary) -> VocabularyConfig:
     """Return the configuration that a rerun must share."""
     with open(published.file, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {
-        "pipeline": "vocab",
-        "format": vocabulary_dir.FORMAT,
-        "recipe": {
+    return VocabularyConfig(
+        pipeline="vocab",
+        format=vocabulary_dir.FORMAT,
+        recipe={
             "algorithm": "adopted",
             "file": os.path.basename(published.file),
             "sha256": digest,
@@ -132,11 +133,11 @@ def _make_config(published: PublishedVocabulary) -> dict[str, Any]:
             "strip_accents": published.casing.strip_accents,
             "sentencepiece": published.is_sentencepiece,
         },
-        "counting": None,
-        "min_count": None,
-        "inputs": [],
-        "library_versions": vocabulary_dir.get_library_versions(),
-    }
+        counting=None,
+        min_count=None,
+        inputs=(),
+        library_versions=vocabulary_dir.get_library_versions(),
+    )
 
 
 def _list_files(published: PublishedVocabulary) -> dict[str, Iterable[bytes]]:

@@ -18,6 +18,7 @@ from bioshards.corpus.manifest import (
     Manifest,
     ManifestError,
     ManifestNotFoundError,
+    VocabularyConfig,
     VocabularyCounts,
     VocabularyManifest,
     read_manifest,
@@ -70,7 +71,8 @@ def run_build(storage: Storage, options: BuildOptions, progress: Progress) -> st
     comparison = load_comparison(options)
     output_dir = OutputDir(os.path.abspath(options.output))
     config = vocabulary_dir.make_config(recipe, count_config, options.min_count, corpus_inputs)
-    output_layout.check_config(storage, output_dir, config)
+    settings = vocabulary_dir.list_settings(config)
+    output_layout.check_config(storage, output_dir, settings)
     if vocabulary_dir.is_up_to_date(storage, output_dir):
         return (
             f"{output_dir.path} is finished and its input is unchanged: nothing to do. For another report: "
@@ -100,8 +102,8 @@ def run_build(storage: Storage, options: BuildOptions, progress: Progress) -> st
         report = measured_words.build_report(
             vocabulary.tokenizer, curve, comparison, make_about(config, totals)
         )
-    output_layout.check_config(storage, output_dir, config)  # again: training took minutes
-    output_layout.mark_started(storage, output_dir, config)
+    output_layout.check_config(storage, output_dir, settings)  # again: training took minutes
+    output_layout.mark_started(storage, output_dir, settings)
     with lock_output(storage, output_dir):
         output_layout.reset(storage, output_dir)
         files = vocabulary_dir.list_files(vocabulary, recipe, training_counts)
@@ -123,8 +125,7 @@ def run_report(storage: Storage, options: RewriteOptions, progress: Progress) ->
     comparison = load_comparison(options)
     if not vocabulary_dir.is_up_to_date(storage, output_dir, vocabulary_dir.REPORT_FILES):
         raise InputError(f"{folder} lacks files that its manifest.json lists: build it again")
-    config = msgspec.to_builtins(manifest.config)
-    output_layout.mark_started(storage, output_dir, config)
+    output_layout.mark_started(storage, output_dir, vocabulary_dir.list_settings(manifest.config))
     with lock_output(storage, output_dir):
         with progress.bar("measuring"):
             tokenizer = Tokenizer.from_file(f"{output_dir.path}/tokenizer.json")
@@ -136,7 +137,7 @@ def run_report(storage: Storage, options: RewriteOptions, progress: Progress) ->
             # The curve needs the order of training, which the ids do not always have.
             old_curve = storage.read_json(f"{output_dir.path}/report.json")["curve"]
             curve = old_curve and old_curve["points"]
-            about = make_about(config, manifest.counts)
+            about = make_about(manifest.config, manifest.counts)
             new_report = measured_words.build_report(tokenizer, curve, comparison, about)
         vocabulary_dir.replace_report(storage, output_dir, manifest, new_report)
     return f"report:     {output_dir.path}/report.html"
@@ -195,13 +196,14 @@ _REPORT_NAMES: Final = {
 """Names in report.json of fields of the manifest, so that the bytes of report.json stay the same."""
 
 
-def make_about(config: Mapping[str, Any], totals: VocabularyCounts) -> dict[str, Any]:
+def make_about(config: VocabularyConfig, totals: VocabularyCounts) -> dict[str, Any]:
     """Return the ``about`` part of the report: the recipe, the counts and the inputs."""
+    settings = vocabulary_dir.list_settings(config)
     about = {
-        **config["recipe"],
+        **settings["recipe"],
         **msgspec.to_builtins(totals),
-        **(config["counting"] or {}),
-        **{key: config[key] for key in ("inputs", "library_versions")},
+        **(settings["counting"] or {}),
+        **{key: settings[key] for key in ("inputs", "library_versions")},
     }
     return {_REPORT_NAMES.get(name, name): value for name, value in about.items()}
 

@@ -48,19 +48,24 @@ def make_config(
     count_config: CountConfig,
     min_count: int | None,
     corpus_inputs: Sequence[CorpusInput],
-) -> dict[str, Any]:
+) -> VocabularyConfig:
     """Return the configuration that a rerun must share."""
-    return {
-        "pipeline": "vocab",
-        "format": FORMAT,
-        "recipe": recipe.to_dict(),
-        "counting": count_config.to_dict()
-        if any(isinstance(corpus_input, DocumentsInput) for corpus_input in corpus_inputs)
-        else None,
-        "min_count": min_count,
-        "inputs": [corpus_input.to_dict() for corpus_input in corpus_inputs],
-        "library_versions": get_library_versions(),
-    }
+    has_documents = any(isinstance(corpus_input, DocumentsInput) for corpus_input in corpus_inputs)
+    return VocabularyConfig(
+        pipeline="vocab",
+        format=FORMAT,
+        recipe=recipe.to_dict(),
+        counting=count_config.counting if has_documents else None,
+        min_count=min_count,
+        inputs=tuple(corpus_input.summary for corpus_input in corpus_inputs),
+        library_versions=get_library_versions(),
+    )
+
+
+def list_settings(config: VocabularyConfig) -> dict[str, Any]:
+    """Return a configuration as JSON gives it, with lists for tuples."""
+    settings: dict[str, Any] = json.loads(json.dumps(msgspec.to_builtins(config)))
+    return settings
 
 
 def get_library_versions() -> dict[str, str]:
@@ -103,13 +108,13 @@ def publish_vocabulary(
     files: Mapping[str, Iterable[bytes]],
     totals: VocabularyCounts,
     report: Mapping[str, Any],
-    config: Mapping[str, Any],
+    config: VocabularyConfig,
     run: VocabularyRun,
 ) -> None:
     """Write the files of a vocabulary and of its report, the manifest last."""
     contents = {**files, **_render_report(report)}
     manifest = VocabularyManifest(
-        config=msgspec.convert(config, VocabularyConfig),
+        config=config,
         outputs=tuple(_write_file(storage, output_dir.path, name, data) for name, data in contents.items()),
         counts=totals,
         run=msgspec.structs.replace(run, finished_at=utc_now()),

@@ -10,9 +10,8 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 import pyarrow as pa
 
 from bioshards.corpus.errors import InvalidValueError, TransientStorageError, UserError
@@ -67,11 +66,6 @@ class DocumentsInput:
             shards=len(self.shards),
             documents=sum(shard.rows for shard in self.shards),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the summary as JSON values, for a configuration."""
-        summary: dict[str, Any] = msgspec.to_builtins(self.summary)
-        return summary
 
 
 def load_document_inputs(

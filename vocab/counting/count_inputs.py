@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
-
-import msgspec
+from typing import Final, NamedTuple
 
 from bioshards.corpus.manifest import (
     DOCUMENT_PIPELINES,
@@ -49,10 +47,10 @@ class WordCountsInput(NamedTuple):
     files: dict[str, Shard]
     digest: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the identity of the content for a manifest, wherever the directory is."""
-        found: dict[str, Any] = msgspec.to_builtins(InputWords(self.digest))
-        return found
+    @property
+    def summary(self) -> InputWords:
+        """Summarise the content for a manifest, independent of the path."""
+        return InputWords(self.digest)
 
 
 class TrainingCounts(NamedTuple):

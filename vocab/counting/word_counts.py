@@ -11,6 +11,7 @@ words.  A corpus is merged bucket by bucket, in memory for the distinct words of
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import heapq
 import unicodedata
@@ -18,13 +19,14 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.manifest import Shard
+from bioshards.corpus.manifest import CountingConfig, Shard
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -66,13 +68,10 @@ class CountConfig:
         if not 0 <= self.validation_fraction < 1:
             raise InvalidValueError(f"validation_fraction {self.validation_fraction} is not in [0, 1)")
 
-    def to_dict(self) -> dict[str, Any]:
+    @property
+    def counting(self) -> CountingConfig:
         """Return the fields for a manifest."""
-        return {
-            "pretokenizer": self.pretokenizer,
-            "validation_fraction": self.validation_fraction,
-            "seed": self.seed,
-        }
+        return msgspec.convert(dataclasses.asdict(self), CountingConfig)
 
     def is_validation(self, document_id: str, pmid: int | None = None) -> bool:
         """Return True if a document is in the validation split.
