@@ -8,6 +8,7 @@ renamed or removed.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, get_args
@@ -793,6 +794,7 @@ KINDS: Final[Mapping[str, type[Manifest]]] = {
 """Type of the manifest by pipeline."""
 
 _REMAKE: Final = "Make the directory anew"
+_ONE_AT_A_TIME: Final = threading.Lock()
 
 
 class ManifestError(UserError):
@@ -813,6 +815,18 @@ class ForeignManifestError(ManifestError):
     pipeline: str | None = None
 
 
+def convert(value: object, kind: type[T]) -> T:
+    """Return a JSON value as this type, a struct or a dataclass, after a strict check.
+
+    Threads take turns: msgspec describes a type at its first use, and crashes if several do so at once.
+
+    Raises:
+        msgspec.ValidationError: the value is not of this type; the message names the field.
+    """
+    with _ONE_AT_A_TIME:
+        return msgspec.convert(value, kind)
+
+
 def write_manifest(storage: Storage, path: str, manifest: Manifest) -> None:
     """Write a manifest; the directory is complete then.
 
@@ -822,7 +836,7 @@ def write_manifest(storage: Storage, path: str, manifest: Manifest) -> None:
     """
     storage.check_locks()
     value = msgspec.to_builtins(manifest)
-    msgspec.convert(value, type(manifest))  # in every process that writes one: no manifest breaks the schema
+    convert(value, type(manifest))  # in every process that writes one: no manifest breaks the schema
     storage.write_json(path, value)
 
 
@@ -877,7 +891,7 @@ def parse_manifest(value: object, folder: str) -> Manifest:
             f"schema_version {SCHEMA_VERSION}). {_REMAKE}"
         )
     try:
-        manifest = msgspec.convert(value, KINDS[pipeline])
+        manifest = convert(value, KINDS[pipeline])
         for name in manifest.run.__struct_fields__:  # those with defaults are for runs that begin
             if name not in value["run"]:
                 raise msgspec.ValidationError(f"Object missing required field `{name}` - at `$.run`")

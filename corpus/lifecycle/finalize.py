@@ -26,7 +26,7 @@ from bioshards.corpus.lifecycle.decisions import (
 )
 from bioshards.corpus.lifecycle.job import ShardsJob, StageResult
 from bioshards.corpus.lifecycle.stage import STAGED_FIELDS
-from bioshards.corpus.manifest import Shard
+from bioshards.corpus.manifest import Shard, convert
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.stats.tally import TALLIED_COLUMNS, DocumentTally
 
@@ -97,7 +97,7 @@ def finalize_source(job: ShardsJob, source: tuple[int, str], decided: Sequence[s
     cache_key = [digest_decisions(decisions), job.excluded.sha256 if job.excluded else None]
     cached_report = _read_current_report(job, output_name)
     if cached_report and cached_report["cache_key"] == cache_key:
-        return dataclasses.replace(msgspec.convert(cached_report["result"], FinalizeResult), is_cached=True)
+        return dataclasses.replace(convert(cached_report["result"], FinalizeResult), is_cached=True)
     matched_exclusions = matched_inclusions = 0
     if job.excluded:
         exclusion_list = id_lists.read(job.storage, job.output.exclusion_list_path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -208,6 +210,33 @@ def test_transient_storage_error_is_raised_unchanged(tmp_path: Path) -> None:
     write_manifest(FILES, str(tmp_path / "manifest.json"), MANIFESTS["words"])
     with pytest.raises(TransientStorageError):
         read_manifest(FailingStorage(), str(tmp_path))
+
+
+_READ_IN_THREADS = """
+import sys, threading
+from bioshards.corpus.manifest import read_manifest
+from bioshards.corpus.storage.local_storage import LocalStorage
+
+sys.setswitchinterval(1e-6)
+barrier = threading.Barrier(12)
+
+def read():
+    barrier.wait()
+    read_manifest(LocalStorage(), sys.argv[1])
+
+threads = [threading.Thread(target=read) for _ in range(12)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("attempt", range(6))
+def test_first_manifests_of_a_process_may_be_read_by_several_threads(attempt: int, tmp_path: Path) -> None:
+    """Without turns, one process in three crashed."""
+    write_manifest(FILES, str(tmp_path / "manifest.json"), MANIFESTS["documents"])
+    ended = subprocess.run([sys.executable, "-c", _READ_IN_THREADS, str(tmp_path)], capture_output=True)
+    assert (ended.returncode, ended.stderr) == (0, b"")
 
 
 def test_invalid_value_is_not_written(tmp_path: Path) -> None:

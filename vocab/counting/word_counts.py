@@ -21,12 +21,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Final, NamedTuple
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.manifest import CountingConfig, Shard
+from bioshards.corpus.manifest import CountingConfig, Shard, convert
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -71,7 +70,7 @@ class CountConfig:
     @property
     def counting(self) -> CountingConfig:
         """Return the fields for a manifest."""
-        return msgspec.convert(dataclasses.asdict(self), CountingConfig)
+        return convert(dataclasses.asdict(self), CountingConfig)
 
     def is_validation(self, document_id: str, pmid: int | None = None) -> bool:
         """Return True if a document is in the validation split.

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus import progress_notes
-from bioshards.corpus.manifest import Shard
+from bioshards.corpus.manifest import Shard, convert
 from bioshards.corpus.output.output_layout import SPLITS
 from bioshards.corpus.output.rejects import RejectWriter
 from bioshards.corpus.shards import arrow_io, input_dirs, pretraining_schema
@@ -84,7 +84,7 @@ class BuildResult:
     def from_dict(cls, report: dict[str, Any]) -> BuildResult:
         """Return the result from the JSON of a build report."""
         result = cls(**report)
-        result.outputs = [msgspec.convert(listed, Shard) for listed in report["outputs"]]
+        result.outputs = [convert(listed, Shard) for listed in report["outputs"]]
         result.split_counts = {split: Counter(counts) for split, counts in result.split_counts.items()}
         result.dropped, result.rejected = Counter(result.dropped), Counter(result.rejected)
         result.tokens_by_year = {source: Counter(years) for source, years in result.tokens_by_year.items()}

@@ -19,6 +19,7 @@ from bioshards.corpus.manifest import (
     PretrainingManifest,
     Shard,
     SplitCounts,
+    convert,
     sweep,
     write_manifest,
 )
@@ -73,7 +74,7 @@ def merge_bucket(
     cache_key = arrow_io.combine_digests([name, *spill_files])
     if storage.exists(report_path):
         report = storage.read_json(report_path)
-        cached_outputs = msgspec.convert(report["outputs"], list[Shard])
+        cached_outputs = convert(report["outputs"], list[Shard])
         if report["cache_key"] == cache_key and has_all_outputs(storage, output.path, cached_outputs):
             return MergeResult(split, bucket, cached_outputs, is_cached=True)
         storage.remove(report_path)  # before a new shard of the same name
