@@ -13,7 +13,7 @@ import socket
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import obstore
@@ -43,6 +43,9 @@ class _Holder(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return f"process {self.pid} of {self.host}, since {self.since}"
+
+
+_HOLDER_DECODER: Final = msgspec.json.Decoder(_Holder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,6 @@ class StoreLock:
         except FileNotFoundError:
             return None
         try:
-            return msgspec.json.decode(body, type=_Holder)
+            return _HOLDER_DECODER.decode(body)
         except msgspec.MsgspecError:  # written by something else
             return _Holder()
