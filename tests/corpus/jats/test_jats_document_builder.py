@@ -62,11 +62,15 @@ def list_sections(document: Document) -> list[tuple[str, list[str]]]:
 # A document
 
 
-def test_paragraphs_are_the_text_of_the_document_with_its_headings() -> None:
-    body = "<body><sec><title>Methods</title><p>We looked. Twice.</p><p>And again.</p></sec></body>"
-    article = small_article(1, body=body)
-    assert jats.paragraphs(article) == ["Of 1", "Methods", "We looked. Twice.", "And again."]
-    assert " ".join(jats.document(article).sentences) == "Of 1 We looked. Twice. And again."
+def test_paragraphs_have_each_heading_once_before_what_is_below_it() -> None:
+    methods = "<sec><title>Gulls</title><p>We looked<xref ref-type='bibr'>1</xref>. Twice.</p></sec>"
+    methods = f"<sec><title>Methods</title>{methods}<sec><title>Terns</title><p>Again.</p></sec></sec>"
+    review = "<sub-article><body><p>No.</p></body></sub-article>"
+    article = small_article(
+        1, body=f"<body>{methods}<sec><title>Gulls</title><p>End.</p></sec></body>{review}"
+    )
+    lines = ["Of 1", "Methods", "Gulls", "We looked. Twice.", "Terns", "Again.", "Gulls", "End."]
+    assert jats.paragraphs(article) == lines
 
 
 def test_document_of_an_article() -> None:
