@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from bioshards.corpus.manifest import MirrorConfig
     from bioshards.corpus.output.output_layout import OutputDir
     from bioshards.corpus.storage.storage_protocol import Storage
+    from bioshards.corpus.ui.progress import StepBar
     from bioshards.pipelines.context import JobSpec
     from bioshards.pipelines.download_steps import FetchJob
-    from bioshards.pipelines.execution.progress_monitor import StepBar
     from bioshards.pipelines.inputs.downloads import SourceListing
     from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan
     from bioshards.pipelines.run import CommandLine, Session
@@ -187,7 +187,7 @@ def run(options: FetchOptions, line: CommandLine) -> int:
 
 
 def _list_bars(listings: Mapping[str, SourceListing], plan: PmcArticlePlan | None) -> list[StepBar]:
-    from bioshards.pipelines.execution.progress_monitor import StepBar
+    from bioshards.corpus.ui.progress import StepBar
 
     sizes = [remote_file.size for listing in listings.values() for remote_file in listing.to_fetch]
     if all(sizes):

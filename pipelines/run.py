@@ -30,10 +30,10 @@ from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import lock_output
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui.progress import StepBar
 from bioshards.pipelines.context import JobSpec, PathOption, RunContext
 from bioshards.pipelines.dataflow import settings as dataflow_settings
 from bioshards.pipelines.execution import executor
-from bioshards.pipelines.execution.progress_monitor import StepBar
 from bioshards.pipelines.options import RunOptions, parse_beam_options
 from bioshards.pipelines.reproduction import compare_with_manifest, read_manifest_file, redact_secrets
 

@@ -39,10 +39,10 @@ from bioshards.corpus.stats import report
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_config import TextConfig
+from bioshards.corpus.ui.progress import StepBar
 from bioshards.pipelines import dry_run
 from bioshards.pipelines.context import JobSpec, PathOption
 from bioshards.pipelines.download_steps import fetch_and_stage, stage_file
-from bioshards.pipelines.execution.progress_monitor import StepBar
 from bioshards.pipelines.inputs.downloads import split_into_slots
 from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan, RunInputs
 from bioshards.pipelines.options import ShardsOptions

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import apache_beam as beam
 
     from bioshards.corpus.shards.input_dirs import DocumentsInput
-    from bioshards.pipelines.execution.progress_monitor import StepBar
+    from bioshards.corpus.ui.progress import StepBar
     from bioshards.pipelines.run import CommandLine, Session
     from bioshards.vocab.pretraining.document_filters import OverlapLists
     from bioshards.vocab.pretraining.job import PretrainingJob
@@ -274,7 +274,7 @@ def run(options: PretrainingOptions, line: CommandLine) -> int:
 
 def _list_bars(job: PretrainingJob, groups: Sequence[ShardGroup]) -> list[StepBar]:
     from bioshards.corpus.lifecycle.near_duplicates import NUM_BANDS
-    from bioshards.pipelines.execution.progress_monitor import StepBar
+    from bioshards.corpus.ui.progress import StepBar
 
     shards = [shard for group in groups for shard in group.shards]
     documents = sum(shard.rows for shard in shards)

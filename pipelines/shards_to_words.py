@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from bioshards.corpus.manifest import Shard, ValidationWords, WordTotals
     from bioshards.corpus.shards.input_dirs import DocumentsInput
-    from bioshards.pipelines.execution.progress_monitor import StepBar
+    from bioshards.corpus.ui.progress import StepBar
     from bioshards.pipelines.run import CommandLine, Session
     from bioshards.vocab.counting.count_steps import WordsJob
 
@@ -120,7 +120,7 @@ def run(options: WordsOptions, line: CommandLine) -> int:
 
 
 def _list_bars(job: WordsJob, shards: Sequence[tuple[str, Shard]]) -> list[StepBar]:
-    from bioshards.pipelines.execution.progress_monitor import StepBar
+    from bioshards.corpus.ui.progress import StepBar
     from bioshards.vocab.counting.word_counts import NUM_BUCKETS
 
     documents = sum(shard.rows for _, shard in shards)

@@ -28,7 +28,7 @@ from bioshards.corpus.lifecycle.job import ShardsJob, StageResult
 from bioshards.corpus.lifecycle.stage import STAGED_FIELDS
 from bioshards.corpus.manifest import Shard, convert
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.stats.tally import TALLIED_COLUMNS, DocumentTally
+from bioshards.corpus.stats.document_stats import TALLIED_COLUMNS, DocumentTally
 
 _DROPPED_FIELDS = (pa.field("reason", pa.string(), nullable=False), pa.field("duplicate_of", pa.string()))
 """Columns of ``--keep-dropped`` after those of a document: drop reason, and the original of a duplicate."""

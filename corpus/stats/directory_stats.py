@@ -5,9 +5,7 @@ report.py renders them for a terminal and as HTML. All text stays in Arrow: a gi
 
 from __future__ import annotations
 
-import itertools
 import json
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -31,25 +29,17 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.output.output_layout import SPLITS
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.stats.tally import (
-    LENGTHS,
+from bioshards.corpus.stats.document_stats import (
     TALLIED_COLUMNS,
     DocumentTally,
     count_values,
+    read_samples,
     summarise_distribution,
+    summarise_documents,
 )
-from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 
 _READ_COLUMNS: Final = {"source", "year", "sentences", *TALLIED_COLUMNS}
-TOP_VALUES: Final = 20
-"""Values of a column that are named, the most frequent ones."""
-_MAX_SAMPLES: Final = 12
-_MAX_SAMPLED_FILES: Final = 24
-_MAX_SAMPLES_PER_FILE: Final = 4
-_SHOWN_CHARACTERS: Final = 160
-_SAMPLE_LINE_BYTES: Final = 1 << 16
-"""A record may have megabytes: those of longer lines are no samples."""
 
 
 class StatsError(UserError):
@@ -117,62 +107,6 @@ def _compute_document_stats(storage: Storage, folder: str, manifest: DocumentsMa
     return summarise_documents(manifest, tally, characters, read_samples(storage, folder))
 
 
-def summarise_documents(
-    manifest: DocumentsManifest, tally: DocumentTally, characters: int, rejected: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    """Return the statistics of documents that are counted as JSON data.
-
-    Args:
-        characters: number of characters of all sentences.
-        rejected: samples of rejected records.
-    """
-    distributions = {
-        name: summarise_distribution(tally.lengths[name])
-        for name in (*LENGTHS, *(name for name in tally.lengths if name not in LENGTHS))
-    }
-    config = to_builtins(manifest.config)
-    return {
-        "pipeline": manifest.pipeline,
-        "kind": "documents",
-        "shards": len(manifest.outputs),
-        "bytes": sum(shard.bytes for shard in manifest.outputs),
-        "documents": sum(years.total() for years in tally.documents.values()),
-        "sentences": distributions["sentences_per_document"]["sum"],
-        "words": sum(years.total() for years in tally.words.values()),
-        "characters": characters,
-        "funnel": dict(manifest.funnel),
-        "distributions": distributions,
-        "years": {
-            source: {
-                year: {"documents": documents, "words": tally.words[source][year]}
-                for year, documents in sorted(years.items())
-            }
-            for source, years in sorted(tally.documents.items())
-        },
-        "values": {column: _summarise_values(tally.values[column]) for column in TALLIED_COLUMNS},
-        "cleaning": to_builtins(manifest.cleaning),
-        "dropped_parts": to_builtins(manifest.dropped_parts),
-        "rejected": list(rejected),
-        "bad_files": [{"file": bad.file, "detail": bad.detail} for bad in manifest.bad_files],
-        "warnings": list(manifest.warnings),
-        "notice": manifest.notice,
-        "config": {**config.pop("document_config"), **config},
-        "steps": to_builtins(manifest.run.steps),
-        "run": {
-            "command": shlex.join(manifest.run.command),
-            "version": manifest.run.bioshards,
-            "started": manifest.run.started_at,
-            "finished": manifest.run.finished_at,
-        },
-    }
-
-
-def _summarise_values(documents: Counter[str]) -> dict[str, Any]:
-    """Return the number of distinct values, and the most frequent ones with their documents."""
-    ordered = sorted(documents.items(), key=lambda item: (-item[1], item[0]))
-    return {"distinct": len(documents), "top": dict(ordered[:TOP_VALUES])}
-
-
 def _count_words(sentences: pa.Array) -> pa.Array:
     """Return the number of words of each sentence: its blanks + 1, or 0 if it is empty."""
     is_not_empty = pc.not_equal(pc.binary_length(sentences), 0).cast(pa.int32())
@@ -184,36 +118,6 @@ def _sum_groups(numbers: pa.Array, lengths: pa.Array) -> pa.Array:
     cumulative = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int64()), numbers.cast(pa.int64())]))
     ends = pc.cumulative_sum(lengths.cast(pa.int64()))
     return pc.subtract(cumulative.take(ends), cumulative.take(pc.subtract(ends, lengths)))
-
-
-def read_samples(storage: Storage, folder: str) -> list[dict[str, Any]]:
-    """Read the first rejected records of some files of ``rejected/``, by reason, and how each begins."""
-
-    def read_file(name: str) -> list[dict[str, Any]]:
-        with storage.open(f"{folder}/rejected/{name}") as file:
-            lines = [file.readline(_SAMPLE_LINE_BYTES) for _ in range(_MAX_SAMPLES_PER_FILE)]
-        whole_lines = itertools.takewhile(lambda line: line.endswith(b"\n"), lines)
-        return [_shorten_rejected(json.loads(line)) for line in whole_lines]
-
-    names = [name for name in sorted(storage.list_names(f"{folder}/rejected")) if name != "files.jsonl"]
-    by_reason: dict[str, list[dict[str, Any]]] = {}
-    for records in prefetch_map(storage, read_file, names[:_MAX_SAMPLED_FILES]):
-        for record in records:
-            by_reason.setdefault(record["reason"], []).append(record)
-    per_reason = max(1, _MAX_SAMPLES // max(1, len(by_reason)))
-    return [record for _, records in sorted(by_reason.items()) for record in records[:per_reason]]
-
-
-def _shorten_rejected(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return what is shown of a rejected record; it has no text if it is not in UTF-8."""
-    text = " ".join(entry.get("raw", "")[: 4 * _SHOWN_CHARACTERS].split())[:_SHOWN_CHARACTERS]
-    return {
-        "reason": entry["reason"],
-        "file": entry["file"].rpartition("/")[2],
-        "position": entry["position"],
-        "detail": entry["detail"],
-        "text": text,
-    }
 
 
 # Pretraining sets

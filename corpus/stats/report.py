@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from bioshards.corpus.manifest import DocumentsManifest
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
-from bioshards.corpus.stats.directory_stats import read_samples, summarise_documents
-from bioshards.corpus.stats.tally import UNKNOWN, DocumentTally
+from bioshards.corpus.stats.document_stats import UNKNOWN, DocumentTally, read_samples, summarise_documents
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.html_page import Bar, format_percent, render_page, spell_out_invisible
 

@@ -1,22 +1,23 @@
 """HTML reports from jinja2 templates, and the text formats that they share.
 
-A page extends base.html, uses the macros of macros.html, and lies beside the module that renders it.  Reports
-show arbitrary input text: all of it is escaped, and invisible characters are spelled out.
+A page uses the macros of page.html, and lies beside the module that renders it.  Reports show arbitrary input
+text: all of it is escaped, and invisible characters are spelled out.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
 NUM_COLOURS: Final = 7
-"""Colours of base.html for bars and lines: ``--c0`` and the following."""
+"""Colours of page.html for bars and lines: ``--c0`` and the following."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar, which macros.html draws in CSS.
+    """A bar, which page.html draws in CSS.
 
     Attributes:
         size: its length in per cent of its room; without one it is not drawn.
@@ -45,20 +46,18 @@ def render_page(package: str, template: str, **values: object) -> str:
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    def spell_out(value: object) -> object:
-        return value if hasattr(value, "__html__") else spell_out_invisible(str(value), keep=" \n")
-
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(name, ".") for name in (__package__, package)]),
         autoescape=True,
-        finalize=spell_out,
         lstrip_blocks=True,
         trim_blocks=True,
         undefined=StrictUndefined,
     )
     environment.filters["number"] = lambda number: f"{number:,}"
-    environment.filters["percent"] = lambda ratio: Markup(format_percent(ratio))
-    return environment.get_template(template).render(**values)
+    environment.filters["percent"] = lambda ratio: Markup(format_percent(ratio).replace("\u202f", "&#8239;"))
+    page = environment.get_template(template).render(**values).lstrip()
+    # Text by text, since a mark at the beginning of one would be drawn on what is before it.
+    return "".join(spell_out_invisible(text, keep=" \n") for text in re.split('([<>"])', page))
 
 
 def spell_out_invisible(text: str, keep: str = "") -> str:

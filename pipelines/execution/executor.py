@@ -14,10 +14,9 @@ from bioshards.corpus import progress_notes
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.gc_pause import pause_gc
 from bioshards.corpus.storage.locks import make_temporary_folder
-from bioshards.corpus.ui.progress import Progress
+from bioshards.corpus.ui.progress import Progress, RunProgress, StepBar
 from bioshards.pipelines.context import JobSpec, RunContext
 from bioshards.pipelines.dataflow import job_status, settings, worker_package
-from bioshards.pipelines.execution.progress_monitor import RunProgress, StepBar
 
 if TYPE_CHECKING:
     import apache_beam as beam

@@ -83,8 +83,7 @@ def test_wheel_has_one_top_level_package_and_the_sample(distributions: tuple[Pat
         "evaluate/benchmarks/known_files.sha256",
         "evaluate/sample/README.md",
         *(f"evaluate/sample/{name}" for name in benchmark_sample.sample_contents()),
-        *(f"corpus/ui/{name}" for name in ("base.html", "macros.html")),
-        *("corpus/stats/stats_page.html", "vocab/report/vocabulary_page.html"),
+        *("corpus/ui/page.html", "corpus/stats/stats_page.html", "vocab/report/vocabulary_page.html"),
         *("evaluate/contamination/match_page.html", "evaluate/report/evaluation_page.html"),
         *("train/plot/curves_page.html", "train/plot/curves.svg", "train/plot/palette.css"),
     ):

@@ -18,8 +18,7 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.pubmed.discovery import source_from_file
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import FileInfo
-from bioshards.corpus.ui.progress import Progress
-from bioshards.pipelines.execution.progress_monitor import RunProgress, StepBar
+from bioshards.corpus.ui.progress import Progress, RunProgress, StepBar
 from bioshards.pipelines.inputs.run_inputs import RunInputs
 from bioshards.pipelines.shards import list_bars
 from tests.support.outputs import load_manifest

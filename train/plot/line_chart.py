@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from bioshards.corpus.stats.tally import round_up_to_nice_number
+from bioshards.corpus.stats.document_stats import round_up_to_nice_number
 from bioshards.corpus.ui.html_page import spell_out_invisible
 
 WIDTH: Final = 360

@@ -38,9 +38,8 @@ from bioshards.corpus.manifest import DocumentsManifest, Shard
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io, input_dirs
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.ui.progress import Progress
+from bioshards.corpus.ui.progress import Progress, RunProgress, StepBar
 from bioshards.pipelines import cli
-from bioshards.pipelines.execution.progress_monitor import RunProgress, StepBar
 from bioshards.vocab.pretraining import shard_groups
 from tests.bench.harness import scale_graphs
 from tests.support.corpus import synthetic_documents

@@ -28,9 +28,9 @@ from bioshards.corpus.shards.arrow_io import read_documents_manifest
 from bioshards.corpus.storage import retry
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.retry import RetryPolicy
+from bioshards.corpus.ui.progress import RunProgress
 from bioshards.pipelines import cli
 from bioshards.pipelines.execution import executor
-from bioshards.pipelines.execution.progress_monitor import RunProgress
 from bioshards.pipelines.inputs import downloads
 from bioshards.pipelines.storage import store_options
 from bioshards.pipelines.storage.remote_storage import RemoteStorage

@@ -1,4 +1,4 @@
-"""Documents counted by year, by the values of columns and by length, and exact distributions.
+"""Statistics of documents: counted by year, by the values of columns and by length, and exact distributions.
 
 The tallies of shards add up. Lengths are counted one by one: every statistic of a distribution is exact, and
 memory depends on the number of distinct lengths.
@@ -6,20 +6,36 @@ memory depends on the number of distinct lengths.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+import shlex
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import to_builtins
+
+from bioshards.corpus.manifest import DocumentsManifest
+from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.storage_protocol import Storage
 
 UNKNOWN: Final = "unknown"
 """Value of documents without one, as in manifests."""
 TALLIED_COLUMNS: Final = ("language", "licence", "article_type", "journal")
 LENGTHS: Final = {"sentences_per_document": "num_sentences", "words_per_document": "words"}
 """The column of rows that each distribution of lengths counts."""
+TOP_VALUES: Final = 20
+"""Values of a column that are named, the most frequent ones."""
+_MAX_SAMPLES: Final = 12
+_MAX_SAMPLED_FILES: Final = 24
+_MAX_SAMPLES_PER_FILE: Final = 4
+_SHOWN_CHARACTERS: Final = 160
+_SAMPLE_LINE_BYTES: Final = 1 << 16
+"""A record may have megabytes: those of longer lines are no samples."""
 MAX_BINS: Final = 40
 """Bins of a histogram without the open last one: bars of 7 pixels on a phone."""
 
@@ -149,3 +165,89 @@ def round_up_to_nice_number(number: float) -> float:
     """Return the smallest of 1, 2, 5 times a power of ten that is >= ``number``; 1 for 0."""
     power = 10.0 ** math.floor(math.log10(number)) if number else 1
     return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= number * (1 - 1e-9))
+
+
+def summarise_documents(
+    manifest: DocumentsManifest, tally: DocumentTally, characters: int, rejected: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the statistics of documents that are counted as JSON data.
+
+    Args:
+        characters: number of characters of all sentences.
+        rejected: samples of rejected records.
+    """
+    distributions = {
+        name: summarise_distribution(tally.lengths[name])
+        for name in (*LENGTHS, *(name for name in tally.lengths if name not in LENGTHS))
+    }
+    config = to_builtins(manifest.config)
+    return {
+        "pipeline": manifest.pipeline,
+        "kind": "documents",
+        "shards": len(manifest.outputs),
+        "bytes": sum(shard.bytes for shard in manifest.outputs),
+        "documents": sum(years.total() for years in tally.documents.values()),
+        "sentences": distributions["sentences_per_document"]["sum"],
+        "words": sum(years.total() for years in tally.words.values()),
+        "characters": characters,
+        "funnel": dict(manifest.funnel),
+        "distributions": distributions,
+        "years": {
+            source: {
+                year: {"documents": documents, "words": tally.words[source][year]}
+                for year, documents in sorted(years.items())
+            }
+            for source, years in sorted(tally.documents.items())
+        },
+        "values": {column: _summarise_values(tally.values[column]) for column in TALLIED_COLUMNS},
+        "cleaning": to_builtins(manifest.cleaning),
+        "dropped_parts": to_builtins(manifest.dropped_parts),
+        "rejected": list(rejected),
+        "bad_files": [{"file": bad.file, "detail": bad.detail} for bad in manifest.bad_files],
+        "warnings": list(manifest.warnings),
+        "notice": manifest.notice,
+        "config": {**config.pop("document_config"), **config},
+        "steps": to_builtins(manifest.run.steps),
+        "run": {
+            "command": shlex.join(manifest.run.command),
+            "version": manifest.run.bioshards,
+            "started": manifest.run.started_at,
+            "finished": manifest.run.finished_at,
+        },
+    }
+
+
+def _summarise_values(documents: Counter[str]) -> dict[str, Any]:
+    """Return the number of distinct values, and the most frequent ones with their documents."""
+    ordered = sorted(documents.items(), key=lambda item: (-item[1], item[0]))
+    return {"distinct": len(documents), "top": dict(ordered[:TOP_VALUES])}
+
+
+def read_samples(storage: Storage, folder: str) -> list[dict[str, Any]]:
+    """Read the first rejected records of some files of ``rejected/``, by reason, and how each begins."""
+
+    def read_file(name: str) -> list[dict[str, Any]]:
+        with storage.open(f"{folder}/rejected/{name}") as file:
+            lines = [file.readline(_SAMPLE_LINE_BYTES) for _ in range(_MAX_SAMPLES_PER_FILE)]
+        whole_lines = itertools.takewhile(lambda line: line.endswith(b"\n"), lines)
+        return [_shorten_rejected(json.loads(line)) for line in whole_lines]
+
+    names = [name for name in sorted(storage.list_names(f"{folder}/rejected")) if name != "files.jsonl"]
+    by_reason: dict[str, list[dict[str, Any]]] = {}
+    for records in prefetch_map(storage, read_file, names[:_MAX_SAMPLED_FILES]):
+        for record in records:
+            by_reason.setdefault(record["reason"], []).append(record)
+    per_reason = max(1, _MAX_SAMPLES // max(1, len(by_reason)))
+    return [record for _, records in sorted(by_reason.items()) for record in records[:per_reason]]
+
+
+def _shorten_rejected(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return what is shown of a rejected record; it has no text if it is not in UTF-8."""
+    text = " ".join(entry.get("raw", "")[: 4 * _SHOWN_CHARACTERS].split())[:_SHOWN_CHARACTERS]
+    return {
+        "reason": entry["reason"],
+        "file": entry["file"].rpartition("/")[2],
+        "position": entry["position"],
+        "detail": entry["detail"],
+        "text": text,
+    }

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.corpus.stats.tally import (
+from bioshards.corpus.stats.document_stats import (
     MAX_BINS,
     count_values,
     round_up_to_nice_number,
