@@ -2,8 +2,8 @@
 
 The manifest is written last; its presence marks a directory complete.  The docstring below a field is its
 documentation: docs/manifest.md and docs/manifest.schema.json are generated from this module by
-``python -m tests.support.corpus.manifest_reference``.  Raise ``SCHEMA_VERSION`` when a field is added,
-renamed or removed.
+``python -m tests.support.corpus.manifest_reference``.  Raise the version of a kind (``SCHEMA_VERSIONS``, and
+its ``schema_version``) when a field is added, renamed or removed.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ else:  # msgspec has no recursive types: the JSON decoder has bounded what is wi
 """Any JSON value."""
 
 NAME: Final = "manifest.json"
-SCHEMA_VERSION: Final = 2
-"""Version of the fields of manifests; the format of the data files is ``config.format``."""
 
 T = TypeVar("T")
 DocumentsPipeline: TypeAlias = Literal["pubmed_to_shards", "pmc_to_shards", "text_to_shards"]
@@ -130,7 +128,7 @@ class PipelineRun(RunInfo, frozen=True, kw_only=True):
 class ManifestHeader(Part, frozen=True, kw_only=True):
     """First field of every manifest."""
 
-    schema_version: Literal[2] = SCHEMA_VERSION
+    schema_version: Literal[1, 2] = 1
     """Version of the fields of this file."""
 
 
@@ -277,6 +275,8 @@ class DocumentsRun(PipelineRun, frozen=True, kw_only=True):
 class DocumentsManifest(ManifestHeader, frozen=True, kw_only=True):
     """Manifest of documents, made by ``pubmed_to_shards``, ``pmc_to_shards`` or ``text_to_shards``."""
 
+    schema_version: Literal[2] = 2
+    """Version of the fields of this file."""
     pipeline: DocumentsPipeline
     """Pipeline that made the directory."""
     notice: str
@@ -387,6 +387,8 @@ class WordsRun(PipelineRun, frozen=True, kw_only=True):
 class WordsManifest(ManifestHeader, frozen=True, kw_only=True):
     """Manifest of a directory of counted words, made by ``shards_to_words``."""
 
+    schema_version: Literal[2] = 2
+    """Version of the fields of this file."""
     pipeline: Literal["shards_to_words"] = "shards_to_words"
     """Pipeline that made the directory."""
     config: WordsConfig
@@ -591,6 +593,8 @@ class PretrainingRun(PipelineRun, frozen=True, kw_only=True):
 class PretrainingManifest(ManifestHeader, frozen=True, kw_only=True):
     """Manifest of a pretraining set, made by ``shards_to_pretraining``."""
 
+    schema_version: Literal[2] = 2
+    """Version of the fields of this file."""
     pipeline: Literal["shards_to_pretraining"] = "shards_to_pretraining"
     """Pipeline that made the directory."""
     config: PretrainingConfig
@@ -792,6 +796,15 @@ KINDS: Final[Mapping[str, type[Manifest]]] = {
     "train": TrainingManifest,
 }
 """Type of the manifest by pipeline."""
+SCHEMA_VERSIONS: Final[Mapping[str, int]] = {
+    **dict.fromkeys(DOCUMENT_PIPELINES, 2),
+    "shards_to_words": 2,
+    "vocab": 1,
+    "shards_to_pretraining": 2,
+    "fetch": 1,
+    "train": 1,
+}
+"""Version of the manifest's fields by pipeline; ``config.format`` is that of the data files."""
 
 _REMAKE: Final = "Make the directory anew"
 _ONE_AT_A_TIME: Final = threading.Lock()
@@ -885,10 +898,10 @@ def parse_manifest(value: object, folder: str) -> Manifest:
         error = ForeignManifestError(f"{folder} by its {NAME} {origin}: give an output of bioshards")
         error.pipeline = pipeline if isinstance(pipeline, str) else None
         raise error
-    if value.get("schema_version") != SCHEMA_VERSION:
+    if value.get("schema_version") != SCHEMA_VERSIONS[pipeline]:
         raise ManifestError(
             f"{folder} was made by another version of bioshards ({_describe_version(value)}, this is "
-            f"schema_version {SCHEMA_VERSION}). {_REMAKE}"
+            f"schema_version {SCHEMA_VERSIONS[pipeline]}). {_REMAKE}"
         )
     try:
         manifest = convert(value, KINDS[pipeline])

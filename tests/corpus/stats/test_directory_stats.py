@@ -212,7 +212,7 @@ def test_unfinished_directory_is_refused(documents_dir: Path, tmp_path: Path) ->
             "is not as pmc_to_shards writes it: Object missing required field `funnel`",
         ),
         (remove_field(VOCABULARY_MANIFEST, "schema_version"), "was made by another version of bioshards"),
-        ({**VOCABULARY_MANIFEST, "schema_version": 3}, "schema_version 3, this is schema_version 2"),
+        ({**VOCABULARY_MANIFEST, "schema_version": 3}, "schema_version 3, this is schema_version 1"),
     ],
 )
 def test_directory_of_another_kind_is_refused(tmp_path: Path, manifest: object, reason: str) -> None:
