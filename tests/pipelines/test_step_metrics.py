@@ -261,8 +261,8 @@ def test_retried_step_is_counted_once() -> None:
     assert not errors
 
 
-FIGURES = st.builds(
-    Done[int | None],
+FIGURES: st.SearchStrategy[Done[int | None]] = st.builds(
+    Done,
     st.sampled_from(["stage", "finalize"]),
     st.none() | st.integers(0, 99),
     st.integers(0, 10**12),
