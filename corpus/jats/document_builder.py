@@ -176,16 +176,20 @@ class ArticleDocumentBuilder:
         abstract_blocks = [block for block in blocks if block.part == "abstract"]
         if abstract_blocks and "abstract" in self._parts:
             yield from self._iter_abstract_texts(abstract_blocks, removed_characters)
+        heading_paths: dict[tuple[str, ...], list[str]] = {}
         cleaned_headings: dict[str, str] = {}  # each heading is cleaned and counted once
         for part, headings, text in blocks:
             if part not in self._parts:
                 removal_name = f"{DROPPED_PART_PREFIX}{part}"
                 removed_characters[removal_name] = removed_characters.get(removal_name, 0) + len(text)
             elif part != "abstract" and (text := self._clean_text(text, removed_characters)):
-                for heading in headings:
-                    if heading not in cleaned_headings:
-                        cleaned_headings[heading] = self._clean_text(heading, removed_characters)
-                path = [cleaned_headings[heading] for heading in headings if cleaned_headings[heading]]
+                path = heading_paths.get(headings)
+                if path is None:
+                    for heading in headings:
+                        if heading not in cleaned_headings:
+                            cleaned_headings[heading] = self._clean_text(heading, removed_characters)
+                    path = [cleaned_headings[heading] for heading in headings if cleaned_headings[heading]]
+                    heading_paths[headings] = path
                 yield HEADING_SEPARATOR.join(path), path[-1] if path else "", text, part == "table"
 
     def _iter_abstract_texts(

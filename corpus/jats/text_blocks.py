@@ -55,13 +55,22 @@ def extract_blocks(article: etree._Element, config: PmcConfig) -> list[TextBlock
     walker = _ArticleWalker(config.has_tables)
     walker.walk_article(article)
     mask = CITATION_MASK if config.citations == "mask" else ""
-    blocks = _join_headings(_drop_notes(walker.blocks))
-    return [_fill_gaps(_split_heading(block), mask) for block in blocks]
+    blocks = [
+        _split_heading(block) if ". " in block.text[: text_rules.MAX_RUN_IN_HEADING] else block
+        for block in _join_headings(_drop_notes(walker.blocks))
+    ]
+    return [
+        _fill_gaps(block, mask) if GAP_MARK in block.text or GAP_MARK in "".join(block.headings) else block
+        for block in blocks
+    ]
 
 
 def _join_headings(blocks: list[TextBlock]) -> list[TextBlock]:
     """Make a paragraph that is only a heading the heading of those after it in its section."""
-    if not any(text_rules.is_heading(block.text) for block in blocks):
+    if not any(
+        len(block.text) <= text_rules.MAX_PARAGRAPH_HEADING and text_rules.is_heading(block.text)
+        for block in blocks
+    ):
         return blocks
     joined = []
     heading: TextBlock | None = None
@@ -91,8 +100,6 @@ def _split_heading(block: TextBlock) -> TextBlock:
 
 def _fill_gaps(block: TextBlock, mask: str) -> TextBlock:
     """Write the mask, which may be empty, in place of citations that were nouns."""
-    if not (GAP_MARK in block.text or GAP_MARK in "".join(block.headings)):
-        return block
     headings = tuple(in_text_marks.fill_gaps(heading, mask) for heading in block.headings)
     return block._replace(headings=headings, text=in_text_marks.fill_gaps(block.text, mask))
 

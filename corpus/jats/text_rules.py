@@ -106,7 +106,7 @@ _RUN_IN_HEADING = re.compile(
     r"|Funding|Introduction|(?:Materials and |Patients and )?[Mm]ethods|Notes?|Objectives?|Purpose|Results?"
     r"|Statistical [Aa]nalys[ei]s)"
 )
-_MAX_RUN_IN_HEADING: Final = 32
+MAX_RUN_IN_HEADING: Final = 32
 """Characters of such a heading, with the full stop and the blank after it."""
 
 
@@ -115,13 +115,13 @@ def split_run_in_heading(text: str) -> tuple[str, str]:
 
     The heading is empty if there is none, or no other text.
     """
-    end = text.find(". ", 0, _MAX_RUN_IN_HEADING)
+    end = text.find(". ", 0, MAX_RUN_IN_HEADING)
     if end < 0 or _RUN_IN_HEADING.fullmatch(text, 0, end) is None:
         return "", text
     return text[:end], text[end + 2 :]
 
 
-_MAX_PARAGRAPH_HEADING: Final = 50
+MAX_PARAGRAPH_HEADING: Final = 50
 _PARAGRAPH_HEADING = re.compile(
     rf"(?:{_RUN_IN_HEADING.pattern}|Change [Hh]istory|Specifications? [Tt]able|Value of the [Dd]ata)[:.]?"
 )
@@ -130,7 +130,7 @@ _PARAGRAPH_HEADING = re.compile(
 def is_heading(text: str) -> bool:
     """Return True if a paragraph is only a heading: "Notes:", "Competing interests"."""
     return (
-        len(text) <= _MAX_PARAGRAPH_HEADING
+        len(text) <= MAX_PARAGRAPH_HEADING
         and text[0].isupper()
         and (
             _PARAGRAPH_HEADING.fullmatch(text) is not None
