@@ -263,6 +263,7 @@ def list_bars(job: ShardsJob, inputs: RunInputs) -> list[StepBar]:
     sizes = [file.size for file in inputs.available] + [file.size for file in inputs.to_fetch]
     texts = {
         "stage": f"{{:,}}/{inputs.num_items:,} files",
+        "records": "{:,} records",
         "fetched": "{:,} fetched",
         "requests": "{:,} requests",
     }

@@ -278,13 +278,13 @@ def _list_bars(job: PretrainingJob, groups: Sequence[ShardGroup]) -> list[StepBa
 
     shards = [shard for group in groups for shard in group.shards]
     documents = sum(shard.rows for shard in shards)
-    texts = {"build": f"{{:,}}/{len(groups):,} groups of shards"}
+    texts = {"build": f"{{:,}}/{len(groups):,} groups"}
     reports = job.output.work_path("build_reports")
     return [
         StepBar("sign", "reading the documents for near duplicates", " shards", len(shards)),
         StepBar("candidates", "comparing documents", " bands", NUM_BANDS),
         StepBar("duplicates", "finding near duplicates"),
-        StepBar("build", "making examples", " documents", documents, "units", texts, reports),
+        StepBar("build", "building", " documents", documents, "units", texts, reports),
         StepBar("merge", "merging the shards", " buckets", sum(job.num_buckets.values())),
         StepBar("publish", "publishing"),
     ]

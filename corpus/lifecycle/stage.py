@@ -18,16 +18,20 @@ from bioshards.corpus import progress_notes
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.gc_pause import pause_gc
+from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.lifecycle import decisions, id_lists
 from bioshards.corpus.lifecycle.inputs import compute_input_md5, load_parts
 from bioshards.corpus.lifecycle.job import ShardsJob, StageResult
 from bioshards.corpus.lifecycle.near_duplicates import SignatureWriter
 from bioshards.corpus.output.rejects import RejectWriter
-from bioshards.corpus.readers import make_reader
+from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.arrow_io import make_schema
-from bioshards.corpus.source_record import DAMAGED_COPY, SourceRecord
+from bioshards.corpus.source_record import DAMAGED_COPY, RecordReader, SourceRecord
 from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
+from bioshards.corpus.text_config import TextConfig
+from bioshards.corpus.text_files import TextFilesConfig
+from bioshards.corpus.text_files.documents import TextFileReader
 
 STAGED_FIELDS: Final = (
     pa.field("drop_reason", pa.dictionary(pa.int8(), pa.string())),
@@ -61,6 +65,7 @@ def stage_source(job: ShardsJob, source: SourceFile) -> StageResult:
         if job.storage.exists(report_path):
             report = job.storage.read_json(report_path)
             if not MENDABLE_REASONS & report["result"]["rejected"].keys():
+                progress_notes.count("records", report["result"]["records"])
                 return StageResult(source, output_name, md5, **report["result"], is_cached=True)
             # Its final shards are of the former staging.
             job.storage.remove(job.output.final_report_path(output_name))
@@ -69,6 +74,25 @@ def stage_source(job: ShardsJob, source: SourceFile) -> StageResult:
         return StageResult(source, output_name, md5, **report["result"])
     except BadFileError as rejection:
         return StageResult(source, None, None, rejection=(rejection.reason, rejection.detail))
+
+
+def make_reader(document_config: TextConfig, keep_dropped: bool) -> RecordReader:
+    """Create the reader for the config: of citations, articles or text files.
+
+    Args:
+        document_config: filters and text settings.
+        keep_dropped: also build documents of articles that the filters drop (PMC only).
+    """
+    if isinstance(document_config, PmcConfig):
+        from bioshards.corpus.jats.reader import ArticleReader  # here, as its patterns take 80 ms to compile
+
+        return ArticleReader(document_config, keep_dropped)
+    if isinstance(document_config, TextFilesConfig):
+        return TextFileReader(document_config)
+    from bioshards.corpus.pubmed.documents import CitationReader
+
+    assert isinstance(document_config, PubMedConfig)
+    return CitationReader(document_config)
 
 
 class _Stager:
@@ -119,8 +143,12 @@ class _Stager:
             self._job.storage.write(path) as out,
             pa.ipc.new_stream(out, _staged_schema(self._schema), options=options) as stream,
         ):
+            noted = 0
             for batch in self._iter_batches():
                 stream.write_batch(batch)
+                progress_notes.count("records", self._records - noted)
+                noted = self._records
+        progress_notes.count("records", self._records - noted)
 
     def _iter_batches(self) -> Iterator[pa.RecordBatch]:
         documents: list[Document] = []

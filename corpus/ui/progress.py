@@ -178,7 +178,7 @@ class StepBar:
 
 
 class RunProgress:
-    """Shows the last step that a worker has begun, and why workers wait."""
+    """Shows the steps that workers have begun, one after the other, and why workers wait."""
 
     def __init__(self, bars: Sequence[StepBar], storage: Storage, progress: Progress) -> None:
         self._bars, self._storage, self._progress = bars, storage, progress
@@ -194,13 +194,13 @@ class RunProgress:
             counts.update(note.counts)
         self._show_wait({note.wait for note in notes or () if note.wait} - self._waits)
         begun = [bar for bar in self._bars if bar.name in counts]
-        if begun and begun[-1] is not self._step:
+        for step in begun[begun.index(self._step) + 1 if self._step else 0 :]:
             if self._step:  # it is done
                 self._show_step(self._step, counts, self._step.total)
             self._bar.close()
-            self._step = begun[-1]
-            total, unit = (None, "") if notes is None else (self._step.total, self._step.unit)
-            self._bar = self._progress.bar(self._step.title, total, unit)
+            self._step = step
+            total, unit = (None, "") if notes is None else (step.total, step.unit)
+            self._bar = self._progress.bar(step.title, total, unit)
         if self._step:
             self._show_step(self._step, counts)
 

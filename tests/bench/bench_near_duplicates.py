@@ -46,9 +46,9 @@ from bioshards.corpus.lifecycle.near_duplicates import (
     make_signature_batch,
     normalise_words,
 )
+from bioshards.corpus.lifecycle.stage import make_reader
 from bioshards.corpus.pubmed.discovery import discover_sources
 from bioshards.corpus.pubmed.filters import PubMedConfig
-from bioshards.corpus.readers import make_reader
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.bench.harness import peer_near_duplicates, pubmed_baseline
 from tests.bench.harness.text_corpora import get_data_dir

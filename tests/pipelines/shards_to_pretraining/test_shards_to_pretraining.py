@@ -563,7 +563,7 @@ def test_summary_of_a_run(corpus: UniqueWordCorpus, tmp_path: Path, capsys: Capt
         "  no-tokens:  1 documents",
     ]
     assert f"report:       {tmp_path}/out/manifest.json" in captured.out
-    progress = r"^making examples: 100% 103/103 documents \[.+, 2/2 groups of shards\]$"
+    progress = r"^building: 100% 103/103 documents \[.+, 2/2 groups\]$"
     assert re.search(progress, captured.err, re.MULTILINE)
     assert (
         run_shards_to_pretraining(
