@@ -91,16 +91,16 @@ class ProgressBar:
         self._total, self.count = total, initial
         self._lock = threading.RLock()
         if total is None:
-            bar_format = "{desc}" + (": {n_fmt}{unit}" if unit else "") + " [{elapsed}{postfix}]"
+            bar_format = "{desc}" + (f": {{n_fmt}}{unit}" if unit else "") + " [{elapsed}{postfix}]"
         else:
             bar_format = (
                 f"{{desc}}: {{percentage:3.0f}}%{'|{bar}|' if stream.is_terminal else ''} "
-                "{n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}, {rate_noinv_fmt}{postfix}]"
+                f"{{n_fmt}}/{{total_fmt}}{unit} [{{elapsed}}<{{remaining}}, {{rate_noinv_fmt}}{{postfix}}]"
             )
         self._bar = tqdm(
             desc=escape_controls(title),
             total=total,
-            unit=unit,
+            unit=unit if unit == "B" else "",  # tqdm gives it twice: a line of a log would have no room
             unit_scale=unit == "B",
             initial=initial,
             file=stream,

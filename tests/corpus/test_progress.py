@@ -67,7 +67,7 @@ def test_a_log_has_a_line_every_ten_seconds_and_one_at_the_end(clock: Clock) -> 
             clock.now += 1
             bar.advance(note="loss 0.5")
     assert log.getvalue().splitlines() == [
-        f"gad, training: {percent:3}% {percent}/100 steps [{elapsed}<{left},  1.00 steps/s, loss 0.5]"
+        f"gad, training: {percent:3}% {percent}/100 steps [{elapsed}<{left},  1.00/s, loss 0.5]"
         for percent, elapsed, left in (
             (50, "00:10", "00:50"),
             (60, "00:20", "00:40"),
