@@ -3,7 +3,8 @@
 Every request waits for the rate limiter (``rate_limit.py``), sends a User-Agent, and is retried by the retry
 policy (storage/retry.py) or after ``Retry-After``.  A body that ends early is resumed by a range request, or
 read from its start if the server answers ranges wrongly.  The file may change between two ranges: whoever
-keeps a resumed file checks its MD5 or the CRC of gzip.  A redirect to another host is an error.
+keeps a resumed file checks its MD5 or the CRC of gzip.  A redirect to another host is an error.  A server may
+send its bytes slowly, or stop inside a header or a body: ``min_throughput.py`` measures them as they arrive.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import requests
 import urllib3.exceptions
 
 from bioshards.corpus import progress_notes
+from bioshards.corpus.download.min_throughput import MinThroughputAdapter
 from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.errors import KEPT, RunError, quote
 from bioshards.corpus.storage.retry import (
@@ -124,6 +126,8 @@ class Connection:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._session = _Session()
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, MinThroughputAdapter(server.retry_policy))
         self._session.headers.update({"User-Agent": server.user_agent, "Accept-Encoding": "identity"})
         # Read proxies and certificates of the environment once: per request they take a fifth of its time.
         for name, value in self._session.merge_environment_settings(
@@ -242,15 +246,8 @@ class Connection:
         raise RefusedError(f"{url} is refused: {message}")
 
     def _read_blocks(self, attempts: _Attempts, response: requests.Response, offset: int) -> Iterator[bytes]:
-        """Yield the blocks of a body that begins at ``offset`` and must reach the end of the file.
-
-        It must arrive at ``min_bytes_per_second`` at least: the socket's time-out bounds the wait for the
-        next byte only, and a byte a minute would keep a request for days.  Time in which the caller does
-        something else does not count.
-        """
-        policy = self._server.retry_policy
+        """Yield the blocks of a body that begins at ``offset`` and must reach the end of the file."""
         file_size = _parse_file_size(response, offset)
-        started_at, num_bytes = attempts.seconds, 0
         while True:
             with attempts.waiting():
                 block = response.raw.read1(_BLOCK_BYTES, decode_content=False)
@@ -258,12 +255,6 @@ class Connection:
                 break
             yield block
             offset += len(block)
-            num_bytes += len(block)
-            seconds = attempts.seconds - started_at
-            if seconds > policy.read_timeout:
-                if num_bytes < policy.min_bytes_per_second * seconds:
-                    raise _RetryableError(f"it sends only {num_bytes / seconds:.0f} bytes a second")
-                started_at, num_bytes = attempts.seconds, 0
         if file_size is not None and offset != file_size:
             raise _RetryableError(f"the connection ended at byte {offset:,} of {file_size:,}")
 

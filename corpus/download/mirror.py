@@ -11,7 +11,6 @@ right checksum is not fetched again.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
 import time
@@ -20,7 +19,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
-from lxml import etree
 
 from bioshards.corpus import progress_notes
 from bioshards.corpus.download.http_client import Connection, NotFoundError, RefusedError
@@ -37,9 +35,17 @@ _SETTLE_TIME: Final = timedelta(days=1)
 """Listings give minutes in an unknown time zone: a file that was verified sooner than this after its
 modification may have been replaced without a change of the listing."""
 _MAX_SIDECAR_BYTES: Final = 1 << 20
-MAX_HEAD_BYTES: Final = 1 << 16
+_MAX_HEAD_BYTES: Final = 1 << 16
 """Number of bytes in which the root element must begin."""
 _MD5_PATTERN = re.compile(rb"\b[0-9a-fA-F]{32}\b")
+_IGNORED: Final = rb"<\?.*?\?>|<!--.*?-->"
+_LITERAL: Final = rb"\"[^\"]*+\"|'[^']*+'"
+_SUBSET: Final = rb"\[(?:[^\]\"'<]|" + _LITERAL + rb"|" + _IGNORED + rb"|<(?!!--|\?))*+\]\s*+"
+_DOCTYPE: Final = rb"<!DOCTYPE(?:[^\"'\[>]|" + _LITERAL + rb")*+(?:" + _SUBSET + rb")?>"
+_PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s++|" + _IGNORED + rb"|" + _DOCTYPE + rb")*+", re.DOTALL)
+"""What may precede the root element.  As tolerant as the readers of the files: an XML parser would refuse a
+file for a declaration in its second line, or for a byte of another encoding in a comment."""
+_ROOT_TAG = re.compile(rb"<(?:[\w.-]++:)?([A-Za-z_][\w.-]*+)[\s/>]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,20 +339,11 @@ def _replay_blocks(verifier: DownloadVerifier, resumable: ResumableFile) -> Down
     return verifier
 
 
-def parse_root_name(document: bytes) -> str | None:
-    """Return the local name of the root element of an XML document, or None.
-
-    It must begin in the first :data:`MAX_HEAD_BYTES`; what follows it is not looked at.
-    """
-    parser = etree.XMLPullParser(
-        events=("start",), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
-    )
-    with contextlib.suppress(etree.XMLSyntaxError):
-        parser.feed(document[:MAX_HEAD_BYTES])
-    for _, element in parser.read_events():
-        if isinstance(element, etree._Element):
-            return etree.QName(element).localname
-    return None
+def parse_root_name(head: bytes) -> str | None:
+    """Return the local name of the root element of an XML document that begins with ``head``, or None."""
+    prolog = _PROLOG.match(head)
+    match = _ROOT_TAG.match(head, prolog.end() if prolog else 0)
+    return match[1].decode() if match else None
 
 
 def _make_too_large_error() -> BadFileError:
@@ -392,7 +389,7 @@ class DownloadVerifier:
                 raise _make_too_large_error()
             if self._head is not None:
                 self._head += block
-                if len(self._head) >= MAX_HEAD_BYTES:
+                if len(self._head) >= _MAX_HEAD_BYTES:
                     self._check_root()
 
     def finish(self, published_md5: str | None) -> str:

@@ -25,7 +25,7 @@ class RetryPolicy:
 
     Attributes:
         connect_timeout: seconds to wait for a connection.
-        read_timeout: seconds to wait for the next byte of a response.
+        read_timeout: seconds to wait for the next byte of a response, and for the whole of its header.
         min_bytes_per_second: a body that is slower than this for ``read_timeout`` seconds is a failure.
         max_attempts: consecutive failures before the request is given up.  One that has brought
             :data:`MIN_PROGRESS_BYTES`, as fast as ``min_bytes_per_second``, begins the count anew: a large

@@ -33,7 +33,6 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -52,6 +51,7 @@ from bioshards.corpus.download.pmc.s3_bucket import (
     list_folders,
     make_checksum_error,
 )
+from bioshards.corpus.manifest import Part, convert
 from bioshards.corpus.storage.checksums import md5_of_bytes
 from bioshards.corpus.storage.retry import READ_RETRY_POLICY, retry
 from bioshards.corpus.storage.source_file import OnNotice, ignore_notice
@@ -91,8 +91,7 @@ class InventoryError(ListingError):
     """There is no inventory, or its format is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inventory:
+class Inventory(Part, frozen=True):
     """The inventory in the mirror.
 
     Attributes:
@@ -195,7 +194,13 @@ def _inventory_path(mirror: str) -> str:
 
 
 def _inventory_from_metadata(metadata: pq.FileMetaData) -> Inventory:
-    return Inventory(**json.loads(metadata.metadata[b"inventory"]))
+    """Return the description in the metadata of a Parquet file.
+
+    Raises:
+        TypeError, LookupError: the file has no description.
+        ValueError: it is damaged.
+    """
+    return convert(json.loads(metadata.metadata[b"inventory"]), Inventory)
 
 
 def mask_last_of_each(sorted_values: pa.ChunkedArray) -> pa.Array:
@@ -204,9 +209,6 @@ def mask_last_of_each(sorted_values: pa.ChunkedArray) -> pa.Array:
     if not len(values):
         return pa.array([], pa.bool_())
     return pa.concat_arrays([pc.not_equal(values[:-1], values[1:]), pa.array([True])])
-
-
-# Updating the mirror
 
 
 # Updating the mirror
@@ -341,7 +343,7 @@ def _write_inventory(
                 "--allow-removals."
             )
         inventory = Inventory(manifest.date, manifest.md5, total_rows, num_rows - total_rows, range_numbers)
-        parquet.add_key_value_metadata({"inventory": json.dumps(asdict(inventory))})
+        parquet.add_key_value_metadata({"inventory": json.dumps(msgspec.to_builtins(inventory))})
     return inventory
 
 

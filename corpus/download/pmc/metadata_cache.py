@@ -78,7 +78,11 @@ _PROBLEM_COLUMN: Final = "problem"  # of earlier versions: rows of unreadable me
 
 _MD5_PATTERN: Final = re.compile(r"[0-9a-fA-F]{32}")
 _LICENCE_VERSION: Final = re.compile(r"-\d(\.\d)?(-IGO)?$")
-_PMCID: Final = re.compile(r"(?:PMC)?([0-9]{1,8})", re.ASCII | re.IGNORECASE)
+_PMCID: Final = re.compile(r"\s*(?:PMC)?([0-9]{1,8})\s*", re.ASCII | re.IGNORECASE)
+_DIGITS: Final = re.compile(r"\s*[0-9]{1,10}\s*")
+_FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
+"""Values of a flag, as texts in lower case."""
+_MAX_TEXT_LENGTH: Final = 2000  # characters of a licence code, a DOI or a URL
 _PositiveInt = Annotated[int, msgspec.Meta(gt=0, lt=1 << 31)]
 
 
@@ -343,9 +347,8 @@ def parse_metadata(body: bytes, listed: ListedVersion, etag: str, today: date) -
     try:
         fields = json.loads(body)
         if isinstance(fields, dict):
-            texts = {name: value.strip() or None for name, value in fields.items() if isinstance(value, str)}
-            fields |= texts
-        metadata = msgspec.convert(fields, _MetadataObject, strict=False)
+            fields = {name: _read_notation(name, value) for name, value in fields.items()}
+        metadata = msgspec.convert(fields, _MetadataObject)
     except msgspec.ValidationError as error:
         raise ArticleMetadataError(str(error)) from error
     except (ValueError, RecursionError) as error:
@@ -360,14 +363,41 @@ def parse_metadata(body: bytes, listed: ListedVersion, etag: str, today: date) -
         inventory_etag=listed.etag,
         pmid=metadata.pmid,
         doi=_normalise_doi(metadata.doi),
-        licence=normalise_licence(metadata.license_code),
+        licence=normalise_licence(_check_text("license_code", metadata.license_code)),
         open_access=metadata.is_pmc_openaccess,
         manuscript=metadata.is_manuscript,
         ocr=metadata.is_historical_ocr,
         retracted=metadata.is_retracted,
-        md5=_parse_xml_md5(metadata.xml_url, version_name(listed.pmcid, listed.version)),
+        md5=_parse_xml_md5(
+            _check_text("xml_url", metadata.xml_url), version_name(listed.pmcid, listed.version)
+        ),
         retrieved=today,
     )
+
+
+def _read_notation(name: str, value: object) -> object:
+    """Return the value of a field as a JSON number, true, false or null if it is another notation of one."""
+    if name in ("version", "pmid"):
+        if value == "":
+            return None
+        if isinstance(value, str) and _DIGITS.fullmatch(value):
+            return int(value)
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+    elif name.startswith("is_") and isinstance(value, (int, str)):
+        return _FLAGS.get(str(value).strip().lower(), value)
+    return value
+
+
+def _check_text(name: str, text: str | None) -> str | None:
+    """Return the text of a field; None if it is empty.
+
+    Raises:
+        ArticleMetadataError: it is not a line of printable characters, or is too long.
+    """
+    if text and (len(text) > _MAX_TEXT_LENGTH or not text.isprintable()):
+        raise ArticleMetadataError(f"{name} is {text!r:.100}, not a line of text")
+    return text or None
 
 
 def normalise_licence(code: str | None) -> str:
@@ -379,7 +409,8 @@ def normalise_licence(code: str | None) -> str:
 
 def _normalise_doi(doi: str | None) -> str | None:
     """Return the DOI, or None if it has invalid characters: the article is kept without it."""
-    return doi if doi and len(doi) <= 2000 and doi.isprintable() else None
+    doi = (doi or "").strip()
+    return doi if doi and len(doi) <= _MAX_TEXT_LENGTH and doi.isprintable() else None
 
 
 def _parse_xml_md5(url: str | None, name: str) -> str | None:

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import progress_notes
-from bioshards.corpus.download import http_client, rate_limit
+from bioshards.corpus.download import http_client, min_throughput, rate_limit
 from bioshards.corpus.download.http_client import (
     Connection,
     DownloadError,
@@ -77,7 +77,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     fake_clock = Clock()
-    for module in (http_client, rate_limit):
+    for module in (http_client, min_throughput, rate_limit):
         monkeypatch.setattr(module, "time", fake_clock)
     return fake_clock
 
@@ -386,7 +386,11 @@ OK_CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
 @pytest.mark.parametrize(
     ("beginning", "message"),
     [
+        (b"HTTP/1.1 200 O", "header has no end"),
+        (b"HTTP/1.1 200 OK\r\nX-Long: ", "header has no end"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", "bytes a second"),
+        (OK_CHUNKED + b"\r\n", "bytes a second"),
+        (OK_CHUNKED + b"\r\n1;note=", "bytes a second"),
         (OK_CHUNKED + b"\r\n400\r\n", "bytes a second"),
     ],
 )

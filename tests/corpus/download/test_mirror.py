@@ -1033,14 +1033,19 @@ def test_zero_padding_is_accepted_and_other_trailing_data_rejected() -> None:
         b"\xef\xbb\xbf<?xml version='1.0'?><Set>",
         b" \r\n\t<Set>",
         b"<!-- <Other> --><Set>",
-        b"<!-- - > --><!-- --><?do <Other>?><Set>",
+        b"<!-- -- > --><!-- --><?do <Other>?><Set>",
         b"<!DOCTYPE Set><Set>",
         b'<!DOCTYPE Set PUBLIC "-//NLM//DTD" "https://dtd.example.org/set.dtd">\n<Set>',
         b"<!DOCTYPE Set [ <!ENTITY a 'b'> <!ELEMENT Other ANY> ]><Set>",
         b"<!DOCTYPE Set SYSTEM 'x' [ <!ENTITY a 'b'> ] >\n<!-- --><Set>",
         b"<!DOCTYPE Set SYSTEM 'a[>b' [ <!ENTITY a ']>'> <!-- ]> isn't --> <?do ']' ?> ]><Set>",
         b"""<!DOCTYPE Set [ <!ENTITY a "]><Other>'"> ]><Set>""",
-        "<Set>".encode("utf-16"),
+        b"<x:Set></x:Set>",
+        b"\n<?xml version='1.0'?><Set>",
+        b"\xef\xbb\xbf\n<?xml version='1.0'?><Set>",
+        b"<!-- caf\xe9 --><Set>",
+        b"<?xml version='1.0'?><?xml version='1.0'?><Set>",
+        b"<Set a='" + b"x" * 100_000 + b"'>",
     ],
 )
 def test_root_element_after_any_prolog(head: bytes) -> None:
@@ -1063,6 +1068,7 @@ def test_root_element_after_any_prolog(head: bytes) -> None:
         (b"", None),
         (b"<Set", None),
         (b"< Set>", None),
+        ("<Set>".encode("utf-16"), None),
     ],
 )
 def test_wrong_or_missing_root_element_is_rejected(head: bytes, root: str | None) -> None:

@@ -121,13 +121,44 @@ def truncate_file(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
 
 
-def rename_metadata_field(path: Path) -> None:
+def edit_description(path: Path, old: bytes, new: bytes) -> None:
     table = pq.read_table(path)
-    fields = pq.read_metadata(path).metadata[b"inventory"].replace(b'"md5"', b'"sum"')
-    pq.write_table(table.replace_schema_metadata({b"inventory": fields}), path)
+    description = pq.read_metadata(path).metadata[b"inventory"]
+    assert old in description
+    pq.write_table(table.replace_schema_metadata({b"inventory": description.replace(old, new)}), path)
 
 
-@pytest.mark.parametrize("damage", [truncate_file, rename_metadata_field])
+def rename_metadata_field(path: Path) -> None:
+    edit_description(path, b'"md5"', b'"sum"')
+
+
+def add_metadata_field(path: Path) -> None:
+    edit_description(path, b'"md5"', b'"new": 1, "md5"')
+
+
+def make_rows_fractional(path: Path) -> None:
+    edit_description(path, b'"rows": ', b'"rows": 0.5')
+
+
+def replace_ranges_by_text(path: Path) -> None:
+    edit_description(path, b'"ranges": [', b'"ranges": ["first", ')
+
+
+def remove_description(path: Path) -> None:
+    pq.write_table(pq.read_table(path).replace_schema_metadata(None), path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        truncate_file,
+        rename_metadata_field,
+        add_metadata_field,
+        make_rows_fractional,
+        replace_ranges_by_text,
+        remove_description,
+    ],
+)
 def test_unreadable_inventory_is_fetched_again(
     mirror: str, connection: FolderConnection, damage: Callable[[Path], None]
 ) -> None:

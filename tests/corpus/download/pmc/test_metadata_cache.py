@@ -141,6 +141,7 @@ def test_host_of_the_xml_url_is_ignored() -> None:
         ({"pmcid": "PMC123"}, "it is of 'PMC123', version 3"),
         ({"pmcid": 13}, "it is of 13"),
         ({"pmcid": "PMC12.3"}, "it is of 'PMC12.3'"),
+        ({"pmcid": 12.0}, r"\$\.pmcid"),
         ({"pmcid": 12.5}, r"\$\.pmcid"),
         ({"pmcid": True}, r"\$\.pmcid"),
         ({"pmcid": None}, r"\$\.pmcid"),
@@ -150,9 +151,15 @@ def test_host_of_the_xml_url_is_ignored() -> None:
             ({"pmid": value}, r"\$\.pmid")
             for value in ("PMID 345", "-345", "0", [345], 1e300, float("nan"), True, 0, 1 << 31)
         ),
+        *(({"pmid": value}, r"\$\.pmid") for value in ("null", "1e3", "1.0", "+345", "3_4", " ")),
         ({"doi": 10.1}, r"\$\.doi"),
         ({"doi": ["10.1000/1"]}, r"\$\.doi"),
         ({"license_code": 4}, r"\$\.license_code"),
+        *(
+            ({name: value}, f"{name} is .*, not a line of text")
+            for name in ("license_code", "xml_url")
+            for value in ("a\x07b", "CC BY\n", "\u200b", "\ud800", "a" * 2001)
+        ),
         ({"is_pmc_openaccess": "yes"}, r"\$\.is_pmc_openaccess"),
         ({"is_pmc_openaccess": ""}, r"\$\.is_pmc_openaccess"),
         *(({"is_manuscript": value}, r"\$\.is_manuscript") for value in (2, 0.0, [True])),
@@ -182,11 +189,11 @@ def test_values_that_are_none_of_their_field_are_an_error(values: dict[str, obje
         ({"pmcid": 12}, "pmid", 345),
         ({"pmcid": "pmc12"}, "pmid", 345),
         ({"pmcid": " PMC12 "}, "pmid", 345),
-        ({"pmcid": 12.0}, "pmid", 345),
         ({"version": "3"}, "pmid", 345),
         ({"version": 3.0}, "pmid", 345),
         ({"pmid": "345"}, "pmid", 345),
         ({"pmid": " 345 "}, "pmid", 345),
+        ({"pmid": "00001"}, "pmid", 1),
         ({"pmid": 345.0}, "pmid", 345),
         ({"pmid": ""}, "pmid", None),
         ({"is_pmc_openaccess": "true"}, "open_access", True),
@@ -194,6 +201,10 @@ def test_values_that_are_none_of_their_field_are_an_error(values: dict[str, obje
         ({"is_manuscript": 1}, "manuscript", True),
         ({"is_retracted": 0}, "retracted", False),
         ({"is_retracted": "1"}, "retracted", True),
+        ({"is_retracted": " TRUE "}, "retracted", True),
+        ({"doi": " 10.1000/1 "}, "doi", "10.1000/1"),
+        ({"license_code": "null"}, "licence", "unknown"),
+        ({"license_code": "a" * 2000}, "licence", "unknown"),
     ],
 )
 def test_other_notations_of_a_value_are_read(values: dict[str, object], column: str, expected: Any) -> None:
