@@ -126,6 +126,8 @@ def execute(
                 traceback.print_exc()
             raise job_status.error_from_runner(context, results[0] if results else None, error) from error
         except KeyboardInterrupt:
+            if runner:
+                local_runner.kill_workers()
             raise KeyboardInterrupt(
                 job_status.format_detached_message(context, results[0] if results else None, job_spec)
             ) from None

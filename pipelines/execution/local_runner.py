@@ -9,6 +9,7 @@ inherit: Ctrl-C reaches the main thread alone, and that ends the run in an order
 from __future__ import annotations
 
 import contextlib
+import glob
 import logging
 import os
 import shlex
@@ -72,7 +73,7 @@ def redirect_stderr(path: str | None) -> Iterator[TextIO]:
             yield terminal
         finally:
             os.dup2(terminal.fileno(), 2)
-            copier.join(1)  # workers that have not ended yet have the pipe open still
+            copier.join(1)  # until the workers have ended, who have the pipe open
 
 
 def _copy_pipe(read_fd: int, log_file: BinaryIO) -> None:
@@ -83,11 +84,32 @@ def _copy_pipe(read_fd: int, log_file: BinaryIO) -> None:
                 log_file.write(data)
 
 
+def kill_workers() -> None:
+    """End the worker processes at once, so that none writes once the lock is released.
+
+    What they had begun is under temporary names.  Where there is no /proc they end by themselves, when the
+    connection to this process closes.
+    """
+    threading.excepthook = lambda _: None  # Beam's threads miss their processes
+    for children_path in glob.glob("/proc/self/task/*/children"):
+        for pid in _read_proc(children_path).split():
+            if worker.__name__.encode() in _read_proc(f"/proc/{int(pid)}/cmdline"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+
+
+def _read_proc(path: str) -> bytes:
+    """Return what a file in /proc says; nothing if its process or thread has ended."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return file.read()
+    return b""
+
+
 def run_in_thread(function: Callable[[], None], poll: Callable[[], None], poll_seconds: float) -> None:
     """Run ``function`` to its end in a thread, calling ``poll`` every ``poll_seconds``.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C or a termination signal; the worker processes end with this one.
+        KeyboardInterrupt: Ctrl-C or a termination signal; the worker processes go on.
         Exception: what ``function`` raised.
     """
     errors: list[BaseException] = []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -147,3 +149,24 @@ def test_workers_end_with_the_run(tmp_path: Path, number: signal.Signals) -> Non
     while _find_worker_processes(process.pid):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_no_worker_is_alive_once_the_lock_is_free(tmp_path: Path, number: signal.Signals) -> None:
+    """It would write into the output of the next run."""
+    _, process = _start_run(tmp_path)
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "out" / ".bioshards" / "staged").glob(".tmp-*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    workers = [os.pidfd_open(worker) for worker in _find_worker_processes(process.pid)]
+    assert len(workers) == 2
+    with open(tmp_path / "out" / ".bioshards" / "lock", "rb") as lock:
+        os.kill(process.pid, number)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        ended_workers, _, _ = select.select(workers, [], [], 0)
+    assert ended_workers == workers
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "run the same command again to continue" in stderr
+    assert "Traceback" not in stderr
