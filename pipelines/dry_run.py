@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from bioshards.corpus.download.listing import RemoteFile
 from bioshards.corpus.download.pmc import article_ranges, bucket_inventory
 from bioshards.corpus.download.pmc.range_plan import describe_removals, plan_range
-from bioshards.corpus.errors import OK, escape_controls, escape_line
+from bioshards.corpus.errors import OK, escape_line
 from bioshards.corpus.jats.inputs import is_article_list
 from bioshards.corpus.lifecycle.job import ShardsJob
 from bioshards.corpus.manifest import Shard
@@ -34,7 +34,7 @@ def print_plan(session: Session, lines: Sequence[str], build: Build) -> int:
         report.append(f"job graph:   {num_steps:,} steps, {graph_bytes / 1e6:.2f} MB")
         if session.context.is_on_dataflow and graph_bytes > MAX_GRAPH_MB * 1e6:
             report.append(f"notice: Dataflow takes {MAX_GRAPH_MB} MB at most: give fewer files at a time")
-    print(escape_controls("\n".join(report)))
+    print("\n".join(map(escape_line, report)))
     return OK
 
 
@@ -56,7 +56,7 @@ def describe_sources(
     job: ShardsJob, inputs: RunInputs, notices: Sequence[str], verify_inputs: bool
 ) -> list[str]:
     """Return lines on the files of a run that writes document shards."""
-    lines = [escape_line(f"notice: {notice}") for notice in notices]
+    lines = [f"notice: {notice}" for notice in notices]
     lines += describe_listings(inputs.listings)
     lines.append(f"output:      {job.output.path}")
     to_stage = _list_unstaged(job, inputs.available)

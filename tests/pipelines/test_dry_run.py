@@ -88,6 +88,19 @@ def test_dry_run_of_words_and_pretraining_sets(reference: Path, tmp_path: Path, 
     assert list_modification_times(tmp_path) == before
 
 
+def test_a_notice_forges_no_line(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def probe(storage: RemoteStorage, path: str) -> None:
+        raise PermissionError("denied\noutput:      gs://elsewhere\x1b[31m")
+
+    monkeypatch.setattr(RemoteStorage, "probe", probe)
+    source = tmp_path / "pubmed26n0001.xml"
+    source.write_bytes(pubmed_set_xml(citation_xml(1)))
+    assert run_dry("pubmed_to_shards", "--input", source, "--output", "gs://some-bucket/out") == 0
+    stdout = capsys.readouterr().out
+    assert "denied\\noutput:      gs://elsewhere\\x1b[31m" in stdout
+    assert "\noutput:      gs://some-bucket/out\n" in stdout
+
+
 @pytest.mark.usefixtures("refuse_credentials")
 def test_dry_run_on_dataflow_without_credentials(reference: Path, tmp_path: Path, capsys: Capture) -> None:
     """Every pipeline shows the graph; inputs are local, the output is unreadable."""
