@@ -52,8 +52,11 @@ class _Worker:
         self.next_write = now + _INTERVAL_SECONDS
         units = self.done_units + min(self.item_units, self.item_size)  # a file may be read twice
         note = WorkerNote({**self.counts, "units": units}, self.wait)
-        with contextlib.suppress(OSError), open(f"{folder}/{os.getpid()}", "wb") as file:
-            file.write(msgspec.json.encode(note))
+        path = f"{folder}/{os.getpid()}"
+        with contextlib.suppress(OSError):
+            with open(f"{path}.new", "wb") as file:
+                file.write(msgspec.json.encode(note))
+            os.replace(f"{path}.new", path)  # so that nobody reads half of it
 
 
 _worker = _Worker()
@@ -148,12 +151,12 @@ def report_wait(text: str) -> None:
 
 
 def read_notes() -> list[WorkerNote] | None:
-    """Return the notes of all processes, without one that is being written; None where nothing is noted."""
+    """Return the notes of all processes; None where nothing is noted."""
     folder = os.environ.get(_FOLDER_VARIABLE)
     if folder is None:
         return None
     notes = []
-    for name in os.listdir(folder):
+    for name in filter(str.isdecimal, os.listdir(folder)):
         with contextlib.suppress(OSError, msgspec.DecodeError), open(f"{folder}/{name}", "rb") as file:
             notes.append(msgspec.json.decode(file.read(), type=WorkerNote))
     return notes

@@ -8,13 +8,14 @@ What cannot be written is dropped: nobody who looks at a run can end it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TextIO, TypeVar
+from typing import Any, Final, TextIO, TypeVar
 
 from bioshards.corpus import progress_notes
 from bioshards.corpus.errors import escape_controls
@@ -30,7 +31,7 @@ _MAX_BARS: Final = 20
 """Bars that are drawn at most; tqdm draws none in a terminal that has no size."""
 _WAIT_INTERVAL_SECONDS: Final = 10
 _COLUMNS: Final = 79
-"""Width of a line in a log, and in a terminal that has no size."""
+"""Width of a line in a terminal that has no size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +85,6 @@ class ProgressBar:
     def __init__(
         self, out: TextIO | None, title: str, total: int | None, unit: str, initial: int, is_transient: bool
     ) -> None:
-        from tqdm import tqdm  # 0.1 s that --help need not wait for
-
-        tqdm.monitor_interval = 0  # its thread looks after bars that choose their own interval
         self._stream = stream = _Stream(out)
         self._total, self.count = total, initial
         self._lock = threading.RLock()
@@ -97,7 +95,7 @@ class ProgressBar:
                 f"{{desc}}: {{percentage:3.0f}}%{'|{bar}|' if stream.is_terminal else ''} "
                 f"{{n_fmt}}/{{total_fmt}}{unit} [{{elapsed}}<{{remaining}}, {{rate_noinv_fmt}}{{postfix}}]"
             )
-        self._bar = tqdm(
+        self._bar = _load_bar_type()(
             desc=escape_controls(title),
             total=total,
             unit=unit if unit == "B" else "",  # tqdm gives it twice: a line of a log would have no room
@@ -154,6 +152,20 @@ class ProgressBar:
             self._bar.update(0)
 
 
+@functools.cache
+def _load_bar_type() -> Any:
+    """Return tqdm, of which a bar that Ctrl-C leaves half made ends in silence."""
+    from tqdm import tqdm  # 0.1 s that --help need not wait for
+
+    class Bar(tqdm):  # type: ignore[misc]
+        monitor_interval = 0  # its thread looks after bars that choose their own interval
+
+        def __del__(self) -> None:
+            """Do nothing: bars are closed, and half of one cannot be."""
+
+    return Bar
+
+
 @dataclass(frozen=True, slots=True)
 class StepBar:
     """What the bar of a step shows.
@@ -193,8 +205,8 @@ class RunProgress:
         for note in notes or ():
             counts.update(note.counts)
         self._show_wait({note.wait for note in notes or () if note.wait} - self._waits)
-        begun = [bar for bar in self._bars if bar.name in counts]
-        for step in begun[begun.index(self._step) + 1 if self._step else 0 :]:
+        following = self._bars[self._bars.index(self._step) + 1 if self._step else 0 :]
+        for step in [bar for bar in following if bar.name in counts]:
             if self._step:  # it is done
                 self._show_step(self._step, counts, self._step.total)
             self._bar.close()
@@ -212,12 +224,16 @@ class RunProgress:
             self._progress.write(f"waiting: {min(waits)}")
 
     def _count_reports(self) -> Counter[str]:
-        """Return the items done by step, of the steps whose items leave reports; the first one has begun."""
+        """Return the items done by step, of the steps whose items leave reports.
+
+        The first step has begun, any other once it has a report.
+        """
         counts = Counter({self._bars[0].name: 0})
         for bar in self._bars:
             if bar.reports:
                 names = self._storage.list_names(bar.reports)
-                counts[bar.name] = sum(name.endswith(".json") for name in names)
+                if num_items := sum(name.endswith(".json") for name in names):
+                    counts[bar.name] = num_items
         return counts
 
     def _show_step(self, step: StepBar, counts: Counter[str], num_units: int | None = None) -> None:
@@ -263,9 +279,10 @@ class _Stream:
     def flush(self) -> None:
         """Do nothing: every write is flushed."""
 
-    def count_columns(self) -> int:
-        """Return the width of a line."""
-        if self.out is not None and self.is_terminal:
-            with contextlib.suppress(OSError, ValueError):
-                return os.get_terminal_size(self.out.fileno()).columns - 1 or _COLUMNS
+    def count_columns(self) -> int | None:
+        """Return the width of a line, which has no bound in a log."""
+        if self.out is None or not self.is_terminal:
+            return None
+        with contextlib.suppress(OSError, ValueError):
+            return os.get_terminal_size(self.out.fileno()).columns - 1 or _COLUMNS
         return _COLUMNS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import io
 import os
 import re
@@ -10,6 +12,7 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
 import pytest
 import tqdm.std
 
@@ -113,6 +116,35 @@ def test_a_bar_without_a_total_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\rmeasuring [00:00]" in terminal.getvalue()
 
 
+def test_a_log_has_the_whole_note(clock: Clock) -> None:
+    with Progress(log := io.StringIO()).bar("staging", 400, "B") as bar:
+        clock.now += 10
+        bar.move_to(400, note := ", ".join(["12,345,678 records"] * 9))
+    assert log.getvalue().endswith(f", {note}]\n")
+
+
+@pytest.mark.parametrize("total", [400, None])
+def test_a_bar_stays_within_the_width_of_a_terminal(total: int | None, clock: Clock) -> None:
+    with Progress(terminal := Terminal()).bar("staging", total, "B") as bar:
+        clock.now += 10
+        bar.move_to(400, ", ".join(["12,345,678 records"] * 9))
+    assert "12,345,678 records" in terminal.getvalue()
+    assert all(len(line) <= 79 for line in re.split("[\r\n]", terminal.getvalue()))
+
+
+def test_bar_that_is_interrupted_while_it_is_made_ends_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tqdm.std.tqdm, "_get_free_pos", interrupt)
+    unraisable: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    with contextlib.suppress(KeyboardInterrupt):  # pytest.raises would keep the half of a bar
+        Progress(sys.stderr).bar("staging", 3)
+    gc.collect()
+    assert not unraisable
+
+
 class BrokenPipe(Terminal):
     def write(self, text: str) -> int:
         raise BrokenPipeError
@@ -169,6 +201,28 @@ def test_notes_of_workers(notes_folder: Path) -> None:
         counts = {"stage": 2, "units": 14, "received": 1000}
         assert progress_notes.read_notes() == [WorkerNote(counts, "the server says no")]
     assert progress_notes.read_notes() is None
+
+
+def test_a_note_is_whole_while_the_next_one_is_written(
+    notes_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    encode = msgspec.json.encode
+
+    def encode_and_look(note: WorkerNote) -> bytes:
+        seen.append(progress_notes.read_notes())
+        (notes_folder / "1.new").write_bytes(encode(note))  # another process is writing too
+        return encode(note)
+
+    with progress_notes.write_notes(str(notes_folder)):
+        progress_notes.count("stage")
+        monkeypatch.setattr(msgspec.json, "encode", encode_and_look)
+        progress_notes.count("received")
+        seen.append(progress_notes.read_notes())
+    assert seen == [
+        [WorkerNote({"stage": 1, "units": 0})],
+        [WorkerNote({"stage": 1, "received": 1, "units": 0})],
+    ]
 
 
 def test_an_item_that_is_begun_again_counts_once(notes_folder: Path) -> None:

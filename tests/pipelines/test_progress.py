@@ -35,11 +35,11 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield folder
 
 
-def watch(out: io.StringIO, reports: str = "") -> RunProgress:
+def watch(out: io.StringIO, reports: str = "", finalized: str = "") -> RunProgress:
     texts = {"stage": "{:,}/2 files", "fetched": "{:,} fetched"}
     bars = [
         StepBar("stage", "staging", "B", 400, "units", texts, reports),
-        StepBar("finalize", "finishing the shards", " files", 2),
+        StepBar("finalize", "finishing the shards", " files", 2, reports=finalized),
         StepBar("publish", "publishing"),
     ]
     return RunProgress(bars, FILES, Progress(out))
@@ -90,6 +90,21 @@ def test_notes_of_all_workers_are_added(notes: Path) -> None:
     progress.close()
 
 
+def test_a_note_that_cannot_be_read_ends_nothing(notes: Path) -> None:
+    progress = watch(out := io.StringIO())
+    whole = '{"counts": {"stage": 2, "units": 300, "finalize": 1}}'
+    for text in ('{"counts": {"stage": 1, "units": 300}}', "", whole, whole[:-9], '{"counts": {"stage": 2}}'):
+        (notes / "1").write_text(text)
+        progress.update()
+    (notes / "1").unlink()
+    progress.update()
+    assert progress._bar.count == 1
+    progress.close()
+    staged, finished = out.getvalue().splitlines()
+    assert staged.startswith("staging: 100% 400/400B [")
+    assert finished.startswith("finishing the shards:  50% 1/2 files [")
+
+
 def test_waits_are_shown_once_and_not_too_often(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     progress = watch(out := io.StringIO())
     now = 1000.0
@@ -111,14 +126,16 @@ def test_waits_are_shown_once_and_not_too_often(notes: Path, monkeypatch: pytest
 
 def test_reports_are_counted_on_a_cluster(tmp_path: Path) -> None:
     """Workers elsewhere note nothing."""
-    reports = str(tmp_path / "staged")
-    progress = watch(out := io.StringIO(), reports)
+    reports, finalized = str(tmp_path / "staged"), str(tmp_path / "finalized")
+    progress = watch(out := io.StringIO(), reports, finalized)
     progress.update()
     FILES.write_json(f"{reports}/a-00000000.json", {})
     progress.update()
+    assert out.getvalue() == ""  # the first step goes on
+    FILES.write_json(f"{finalized}/a-00000000.json", {})
+    progress.update()
     progress.close()
-    [line] = out.getvalue().splitlines()
-    assert line == "staging [00:00, 1/2 files]"
+    assert out.getvalue().splitlines() == ["staging [00:00, 1/2 files]", "finishing the shards [00:00]"]
 
 
 @pytest.mark.thorough
