@@ -31,6 +31,9 @@ MAX_NAME_LENGTH: Final = 4096
 """Longest member name in characters: PATH_MAX of Linux."""
 MAX_TAR_HEADER_BYTES: Final = 1 << 16
 """Longest header of a tar member, with its extensions. Real ones have a few thousand bytes at most."""
+MAX_GLOBAL_FIELDS: Final = 100
+"""Most fields that global headers of a tar set. tarfile keeps them all, and copies them for every member;
+``git archive`` writes one."""
 
 _ARTICLE_EXTENSIONS: Final = (".xml", ".nxml", ".xml.gz", ".nxml.gz")
 
@@ -131,6 +134,8 @@ def _check_ratio(packed_bytes: int, unpacked_bytes: int) -> None:
 _PAX_RECORD = re.compile(rb"[0-9]+ (?:size=[0-9]{1,19}|(?!size=)[^=]+=.*)\n", re.DOTALL)
 """Extended field ``LENGTH KEYWORD=VALUE\\n``; the length is of all of it
 (https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html)."""
+_TAR_SIZE = re.compile(rb" *[0-7]*[ \0]*")
+"""Size in a header, in octal digits. tarfile also accepts signs, ``_`` and whatever follows a zero byte."""
 _PAX_TYPES: Final = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 
 
@@ -141,6 +146,11 @@ def _iter_tar_members(file: BinaryIO) -> Iterator[ArchiveMember]:
     )
     while (header := archive.next()) is not None:
         archive.members.clear()  # PMC's archives have hundreds of thousands
+        if len(archive.pax_headers) > MAX_GLOBAL_FIELDS:
+            detail = f"its global headers have more than {MAX_GLOBAL_FIELDS} fields"
+            raise BadFileError("corrupt-archive", detail)
+        if not header.name and not header.isdir():  # an empty path of an extended header deletes the name
+            raise BadFileError("corrupt-archive", "a file has no name")
         if _is_article_name(header.name) and not header.isdir():
             is_sparse = any(field.startswith("GNU.sparse.") for field in header.pax_headers)
             is_regular = header.isreg() and not header.issparse() and not is_sparse
@@ -255,11 +265,12 @@ class _TarHeader(tarfile.TarInfo):
         is_first = not stream.tell()
         block = stream.peek(tarfile.BLOCKSIZE)
         try:
+            if block[124] < 0x80 and not _TAR_SIZE.fullmatch(block, 124, 136):  # else it is a binary number
+                raise tarfile.HeaderError("its size is no number")
             if block[156:157] in _PAX_TYPES:
                 size = cls.frombuf(block, "utf-8", "replace").size
-                _check_pax(stream.peek(tarfile.BLOCKSIZE + size)[tarfile.BLOCKSIZE :])
-            if block[124] < 0x80 and b"_" in block[124:136]:  # tarfile takes 1_000 for a number
-                raise tarfile.HeaderError("its size is no number")
+                is_global = block[156:157] == tarfile.XGLTYPE
+                _check_pax(stream.peek(tarfile.BLOCKSIZE + size)[tarfile.BLOCKSIZE :], is_global)
             header = super().fromtarfile(tarfile_)
         except (tarfile.HeaderError, ValueError) as error:
             if not block.strip(b"\0"):  # the end mark, which tarfile takes for what it is
@@ -273,17 +284,19 @@ class _TarHeader(tarfile.TarInfo):
         return header
 
 
-def _check_pax(content: bytes) -> None:
+def _check_pax(content: bytes, is_global: bool) -> None:
     """Check the fields of an extended header; tarfile ignores some that are damaged.
 
     Raises:
-        BadFileError: one is damaged.
+        BadFileError: one is damaged, or states one size for all members.
     """
     while content:
         length = re.match(rb"[1-9][0-9]{0,6}(?= )", content)
         size = int(length[0]) if length else 0
         if not 0 < size <= len(content) or not _PAX_RECORD.fullmatch(content, 0, size):
             raise BadFileError("corrupt-archive", f"an extended header is damaged: {content[:40]!r}")
+        if is_global and content[:size].partition(b" ")[2].startswith(b"size="):
+            raise BadFileError("corrupt-archive", "a global header states a size")
         content = content[size:]
 
 

@@ -494,13 +494,40 @@ def test_zip_within_a_truncated_zip_is_not_read_instead() -> None:
 
 
 @pytest.mark.parametrize(
-    "size", [b"-0000000001\0", b"000000 1000\0", b"0x000000010\0", b"1_000000000\0", b"\xff" * 12]
+    "size",
+    [
+        b"-0000000001\0",
+        b"000000 1000\0",
+        b"0x000000010\0",
+        b"1_000000000\0",
+        b"\xff" * 12,
+        b"0o000000012\0",
+        b"+0000000012\0",
+        b"        12\0x",
+        b"\0" + b"0000000012\0",
+    ],
 )
 def test_invalid_sizes_are_rejected(size: bytes) -> None:
+    """The content is that of a valid size, 10 bytes."""
+    header = set_size(size)
+    data = header + b"<article/>" + bytes(502) + END_OF_TAR
+    assert read_archive_error(data, "a.tar").reason == "corrupt-archive"
+
+
+@pytest.mark.parametrize(
+    "size", [b"00000000012\0", b"        12 \0", b"12".ljust(12, b"\0"), b"0" * 10 + b"12"]
+)
+def test_sizes_have_blanks_before_and_after(size: bytes) -> None:
+    data = set_size(size) + b"<article/>" + bytes(502) + END_OF_TAR
+    assert unpack(data, "a.tar") == [("PMC1.xml", b"<article/>")]
+
+
+def set_size(size: bytes) -> bytes:
+    """Return a header with these bytes as its size."""
     header = bytearray(pack_entry("PMC1.xml", b"0"))
     header[124:136] = size
     header[148:156] = b"%06o\0 " % (sum(header) - sum(header[148:156]) + 8 * 32)
-    assert read_archive_error(bytes(header) + END_OF_TAR, "a.tar").reason == "corrupt-archive"
+    return bytes(header)
 
 
 @pytest.mark.parametrize(
@@ -520,6 +547,32 @@ def test_invalid_sizes_are_rejected(size: bytes) -> None:
 def test_damaged_extended_headers_are_rejected(pax: bytes) -> None:
     data = pack_entry("x", b"x", pax) + pack_entry("PMC1.xml", b"0", FIRST_ARTICLE) + END_OF_TAR
     assert read_archive_error(data, "a.tar").reason == "corrupt-archive"
+
+
+@pytest.mark.parametrize("kind", [b"x", b"X", b"g", b"L"])
+def test_archive_with_an_unnamed_article_is_rejected(kind: bytes) -> None:
+    """An empty path deletes the name, so that the article would be skipped in silence."""
+    for pax in (b"\0",) if kind == b"L" else (b"8 path=\n", b"9 path=/\n", b"20 GNU.sparse.name=\n"):
+        data = pack_entry("x", kind, pax) + pack_entry("PMC1.xml", b"0", FIRST_ARTICLE) + END_OF_TAR
+        assert str(read_archive_error(data, "a.tar")) == "corrupt-archive: a file has no name"
+
+
+def test_unnamed_directory_is_skipped() -> None:
+    data = pack_entry("/", b"5") + pack_entry("PMC1.xml", b"0", FIRST_ARTICLE) + END_OF_TAR
+    assert unpack(data, "a.tar") == [("PMC1.xml", FIRST_ARTICLE)]
+
+
+@pytest.mark.parametrize("size", [len(FIRST_ARTICLE), 9999999999999999999])
+def test_size_in_a_global_header_is_rejected(size: int) -> None:
+    for name in ("PMC1.xml", "PMC1.txt"):
+        data = pack_global({"comment": "abcd", "size": str(size)}) + pack_entry(name, b"0", FIRST_ARTICLE)
+        error = read_archive_error(data + END_OF_TAR, "a.tar")
+        assert str(error) == "corrupt-archive: a global header states a size"
+
+
+def pack_global(fields: dict[str, str]) -> bytes:
+    """Return a global header of a tar archive."""
+    return tarfile.TarInfo.create_pax_global_header(fields)
 
 
 def test_extended_headers_set_path_and_size() -> None:
@@ -570,6 +623,29 @@ def test_many_extended_headers_of_a_member_are_rejected() -> None:
         + END_OF_TAR
     )
     assert read_archive_error(data, "a.tar").reason == "corrupt-archive"
+
+
+def test_global_fields_of_a_tar_are_bounded() -> None:
+    """tarfile copies all of them for every member, which takes quadratic time."""
+    article = pack_entry("PMC1.xml", b"0", FIRST_ARTICLE)
+    most = archives.MAX_GLOBAL_FIELDS
+    headers = [pack_global({f"key{number}": "v"}) + article for number in range(most)]
+    repeated = pack_global({"key0": "w"}) + article
+    accepted = b"".join(headers) + repeated
+    assert len(unpack(accepted + END_OF_TAR, "a.tar")) == most + 1
+
+    articles, reason = unpack_until_error(
+        accepted + pack_global({"last": "v"}) + article + END_OF_TAR, "a.tar"
+    )
+    assert (len(articles), reason) == (most + 1, "corrupt-archive")
+    skipped = b"".join(
+        pack_global({f"key{first + number}": "v" for number in range(1500)}) + pack_entry("empty", b"0")
+        for first in range(0, 300_000, 1500)
+    )
+    file = io.BytesIO(skipped + END_OF_TAR)
+    with pytest.raises(BadFileError, match="global headers have more than 100 fields"):
+        list(iter_members(file, "a.tar"))
+    assert file.tell() < len(skipped) / 4
 
 
 def test_long_map_of_a_sparse_file_is_rejected() -> None:
