@@ -1,5 +1,6 @@
 """``bioshards doctor``: one line for each thing that a run needs of this machine."""
 
+import http.client
 import os
 import re
 import shutil
@@ -9,6 +10,8 @@ import tempfile
 import urllib.request
 from collections.abc import Sequence
 from importlib import metadata
+
+from bioshards.corpus.errors import quote
 
 _EXTRAS = {"cloud": "obstore google-auth boto3", "vocab": "sentencepiece tokenizers", "search": "optuna"}
 _EXTRAS |= {"train": "tokenizers torch transformers", "tensorboard": "tensorboard", "wandb": "wandb"}
@@ -35,14 +38,15 @@ def main(arguments: Sequence[str]) -> int:
     is_complete = _check_libraries("bioshards", [re.split("[<>=[]", need)[0] for need in needs])
     for extra, libraries in _EXTRAS.items():
         _check_libraries(f"bioshards[{extra}]", libraries.split())
+    memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    _report("cores, memory", True, f"{os.cpu_count()} cores, {memory_gb:,.0f} GB")
     for folder in (os.getcwd(), tempfile.gettempdir()):
         free_gb = shutil.disk_usage(folder).free / 1e9
         _report("disk", free_gb >= 10, f"{free_gb:,.0f} GB free in {folder}: all of PubMed needs 120")
     for scheme, places in _CREDENTIALS.items():
         found = [one for one in places if one in os.environ or os.path.exists(os.path.expanduser(one))]
         _report(f"{scheme} access", bool(found), ", ".join(found) or "no credentials found")
-    code, gpus = subprocess.getstatusoutput("nvidia-smi --list-gpus")
-    _report("gpu", code == 0, gpus.replace("\n", "; ") if code == 0 else "none: training runs on the CPU")
+    _check_gpu()
     for server, url in _SERVERS.items():
         _check_server(server, url)
     return int(not (is_supported and is_complete))
@@ -63,9 +67,18 @@ def _check_libraries(package: str, libraries: Sequence[str]) -> bool:
     return not missing
 
 
+def _check_gpu() -> None:
+    if not shutil.which("nvidia-smi"):
+        _report("gpu", False, "none: training runs on the CPU")
+        return
+    code, gpus = subprocess.getstatusoutput("nvidia-smi --list-gpus")
+    _report("gpu", code == 0, gpus.replace("\n", "; ") if code == 0 else f"nvidia-smi failed: {quote(gpus)}")
+
+
 def _check_server(name: str, url: str) -> None:
+    request = urllib.request.Request(url, headers={"User-Agent": "bioshards doctor"})
     try:
-        urllib.request.urlopen(url, timeout=5).close()
+        urllib.request.urlopen(request, timeout=5).close()
         _report(name, True, f"{url} answers")
-    except OSError as error:
-        _report(name, False, f"{url}: {error}")
+    except (OSError, http.client.HTTPException) as error:
+        _report(name, False, f"{url}: {quote(str(error))}")

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import email.message
+import http.client
 import shutil
 import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections import namedtuple
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -66,7 +71,7 @@ def test_doctor_names_what_is_missing(capsys: Capture, monkeypatch: pytest.Monke
     monkeypatch.setattr(shutil, "disk_usage", lambda _: DiskUsage(0, 0, 5e9))
     assert main(["doctor"]) == 0
     states = {line[9:32].strip(): line.split()[0] for line in capsys.readouterr().out.splitlines()}
-    assert [states[name] for name in ("python", "bioshards", "s3:// access")] == ["ok"] * 3
+    assert [states[name] for name in ("python", "bioshards", "cores, memory", "s3:// access")] == ["ok"] * 4
     assert [states[name] for name in ("disk", "PubMed", "PMC", "Europe PMC")] == ["missing"] * 4
 
 
@@ -75,6 +80,36 @@ def test_doctor_fails_without_a_core_library(capsys: Capture, monkeypatch: pytes
     monkeypatch.setattr(metadata, "distributions", lambda name: [] if name == "lxml" else find_all(name=name))
     assert main(["doctor"]) == 1
     assert "missing lxml: pip install 'bioshards'" in capsys.readouterr().out
+
+
+def test_doctor_quotes_what_servers_answer(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(request: urllib.request.Request, timeout: float) -> None:
+        assert request.get_header("User-agent") == "bioshards doctor"
+        if "pubmed" in request.full_url:
+            raise urllib.error.HTTPError(request.full_url, 500, "\x1b[2J", email.message.Message(), None)
+        raise http.client.BadStatusLine("\x1b[2J\n" + "x" * 1000)
+
+    monkeypatch.setattr(urllib.request, "urlopen", answer)
+    assert main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-3].endswith("ftp.ncbi.nlm.nih.gov/pubmed/: HTTP Error 500: \\x1b[2J")
+    assert lines[-2].startswith("missing  PMC ")
+    assert len(lines[-2]) < 400
+    assert not any("\x1b" in line for line in lines)
+
+
+def test_doctor_tells_a_failing_gpu_from_none(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    details = []
+    for script in ("", "echo GPU 0; echo GPU 1", "echo no driver; exit 9"):
+        if script:
+            (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{script}\n")
+            (tmp_path / "nvidia-smi").chmod(0o755)
+        assert main(["doctor"]) == 0
+        details += [line[32:] for line in capsys.readouterr().out.splitlines() if line[9:12] == "gpu"]
+    assert details == ["none: training runs on the CPU", "GPU 0; GPU 1", "nvidia-smi failed: no driver"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
