@@ -367,7 +367,10 @@ def complement_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
 
 def server_url(text: str) -> str:
     """Parse a server's URL, https, or http on this machine; add a trailing slash."""
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text} is no address like https://SERVER/FOLDER/") from error
     if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
         raise argparse.ArgumentTypeError(f"{text} is not encrypted; give its https:// address")
     if parts.username is not None:

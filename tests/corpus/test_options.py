@@ -8,7 +8,15 @@ from typing import Annotated, Literal
 
 import pytest
 
-from bioshards.corpus.ui.options import Argument, Option, OptionParser, Overrides, int_at_least, worker_count
+from bioshards.corpus.ui.options import (
+    Argument,
+    Option,
+    OptionParser,
+    Overrides,
+    int_at_least,
+    server_url,
+    worker_count,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +87,19 @@ def test_an_invalid_command_line_is_refused(
         parse(*argv)
     assert exit_info.value.code == 2
     assert message in capsys.readouterr().err
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    url: Annotated[str, Option("server", parse=server_url)]
+
+
+def test_malformed_server_address_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for address in ("http://[", "ftp://server/"):
+        with pytest.raises(SystemExit):
+            OptionParser().parse_options(ServerOptions, ["--url", address])
+        message = f"argument --url: {address} is no address like https://SERVER/FOLDER/"
+        assert message in capsys.readouterr().err
 
 
 def test_help_has_a_class_before_its_bases_and_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
