@@ -1,6 +1,6 @@
 """Document shards and a vocabulary to packed pretraining examples: ``beam run shards_to_pretraining``.
 
-The graph is built by :func:`build`.  ``bioshards.vocab`` needs the libraries of an extra; before a run only
+:func:`run` builds the graph.  ``bioshards.vocab`` needs the libraries of an extra; before a run only
 its recipes are imported, which need none.
 """
 

@@ -1,6 +1,6 @@
 """Document shards to exact counts of their words: ``beam run shards_to_words``.
 
-The graph is built by :func:`build`.  ``bioshards.vocab`` needs the libraries of an extra and is imported by
+:func:`run` builds the graph.  ``bioshards.vocab`` needs the libraries of an extra and is imported by
 the driver only.
 """
 

@@ -1,7 +1,7 @@
 """Finalize a source: apply the decisions to its staged shard and write its final shards.
 
-Final shards are rewritten only if the decisions on their source have changed, so that a daily update rewrites
-only the shards with changes.
+Final shards are rewritten only if the decisions on their source or the list of excluded ids have changed, so
+that a daily update rewrites only the shards with changes.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Executing a graph: session, local runner, progress."""
+"""Executing a graph: runners, their worker processes, progress."""
