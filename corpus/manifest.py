@@ -122,7 +122,8 @@ class PipelineRun(RunInfo, frozen=True, kw_only=True):
     steps: Steps = msgspec.field(default_factory=dict)
     """Metrics of every step by name; the same as the runner's."""
     inputs_key: str = ""
-    """Digest of the inputs: a rerun with the same ones has nothing to do.  Empty if it may mend an input."""
+    """Digest of the inputs and of the rest of the manifest: a rerun with the same ones has nothing to do.
+    Empty if it may mend an input."""
 
 
 class ManifestHeader(Part, frozen=True, kw_only=True):

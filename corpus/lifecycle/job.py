@@ -10,7 +10,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import msgspec
 
 from bioshards.corpus.manifest import (
     DocumentsManifest,
@@ -18,6 +20,7 @@ from bioshards.corpus.manifest import (
     WordsManifest,
     find_manifest,
     is_complete,
+    utc_now,
 )
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 RunManifest: TypeAlias = DocumentsManifest | PretrainingManifest | WordsManifest
 """The manifest of an output of ``beam run``, mirrors apart."""
+ManifestT = TypeVar("ManifestT", DocumentsManifest, PretrainingManifest, WordsManifest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,14 +149,33 @@ class PublishResult:
 
 
 def make_key(content: object) -> str:
-    """Return a digest of JSON values, for ``inputs_key`` in the ``run`` of a manifest."""
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
+    """Return a digest of JSON values."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def finish_manifest(manifest: ManifestT, inputs_key: str) -> ManifestT:
+    """Return a manifest with the time and the key by which :func:`is_up_to_date` knows it.
+
+    Args:
+        manifest: the manifest, complete but for these.
+        inputs_key: key of the inputs; '' if a rerun may mend one of them.
+    """
+    key = _make_manifest_key(manifest, inputs_key) if inputs_key else ""
+    run = msgspec.structs.replace(manifest.run, finished_at=utc_now(), inputs_key=key)
+    return msgspec.structs.replace(manifest, run=run)
+
+
+def _make_manifest_key(manifest: RunManifest, inputs_key: str) -> str:
+    """Return a key of the inputs and of what a manifest says of the output: it changes if that is edited."""
+    content = msgspec.to_builtins(manifest)
+    del content["run"]
+    return make_key([inputs_key, content])
 
 
 def is_up_to_date(storage: Storage, output: OutputDir, kind: type[RunManifest], inputs_key: str) -> bool:
     """Return True if an output is complete and was made from the inputs with this key."""
     manifest = find_manifest(storage, output.path, kind)
-    if manifest is None or manifest.run.inputs_key != inputs_key:
+    if manifest is None or manifest.run.inputs_key != _make_manifest_key(manifest, inputs_key):
         return False
     index_files: set[str] = set()
     if isinstance(manifest, PretrainingManifest):

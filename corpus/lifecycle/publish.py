@@ -20,7 +20,13 @@ from bioshards.corpus.lifecycle import checks, full_text_overlap
 from bioshards.corpus.lifecycle.finalize import FinalizeResult, read_tally
 from bioshards.corpus.lifecycle.full_text_overlap import OverlapResult
 from bioshards.corpus.lifecycle.id_lists import IdList
-from bioshards.corpus.lifecycle.job import PublishResult, ShardsJob, StageResult, order_stage_results
+from bioshards.corpus.lifecycle.job import (
+    PublishResult,
+    ShardsJob,
+    StageResult,
+    finish_manifest,
+    order_stage_results,
+)
 from bioshards.corpus.lifecycle.near_duplicates import DUPLICATES_HEADER
 from bioshards.corpus.lifecycle.stage import MENDABLE_REASONS
 from bioshards.corpus.manifest import (
@@ -78,7 +84,6 @@ def publish(
         manifest,
         overlap=tuple(result.file for result in overlap),
         warnings=tuple(checks.collect_warnings(manifest, stage_results, copies)),
-        run=msgspec.structs.replace(manifest.run, inputs_key=_make_inputs_key(job, staged)),
     )
     _publish_rejects(job, stage_results)
     problem = checks.find_problem(job, stage_results, manifest)
@@ -89,6 +94,7 @@ def publish(
         _publish_dataset_info(job, manifest)
         _publish_pages(job, manifest, list(results_by_name))
         _sweep(job, manifest, [stage_result for stage_result, _ in usable_results])
+        manifest = finish_manifest(manifest, _make_inputs_key(job, staged))
         write_manifest(job.storage, job.output.manifest_path, manifest)
     return PublishResult(problem, tuple((bad_file.path, bad_file.detail) for bad_file in manifest.bad_files))
 

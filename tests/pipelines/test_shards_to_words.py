@@ -220,6 +220,22 @@ def test_rerunning_a_finished_run_does_nothing(
     assert before == {path: path.stat().st_mtime_ns for path in before}
 
 
+def test_manifest_that_was_edited_is_written_anew(
+    abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
+) -> None:
+    command = ("--input", abstracts, "--output", tmp_path / "out")
+    assert run(*command) == 0
+    path = tmp_path / "out" / "manifest.json"
+    manifest = load_manifest(tmp_path / "out")
+    path.write_text(json.dumps({**manifest, "counts": {**manifest["counts"], "documents": 77}}))
+    capsys.readouterr()
+    assert run(*command) == 0
+    assert "nothing to do" not in capsys.readouterr().out
+    rewritten = load_manifest(tmp_path / "out")
+    del manifest["run"], rewritten["run"]
+    assert rewritten == manifest
+
+
 def test_missing_or_truncated_lists_are_rebuilt_also_without_the_work_directory(
     abstracts: Path, tmp_path: Path, run: Run
 ) -> None:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from bioshards.corpus import progress_notes
 from bioshards.corpus.errors import shorten_list
-from bioshards.corpus.lifecycle.job import PublishResult, make_key
+from bioshards.corpus.lifecycle.job import PublishResult, finish_manifest, make_key
 from bioshards.corpus.manifest import (
     InputDocuments,
     PrunedWords,
@@ -198,9 +198,9 @@ def publish(job: WordsJob, counted: Sequence[ShardCounts], merged: Sequence[Buck
         inputs=job.inputs,
         outputs=tuple(outputs),
         counts=totals,
-        run=msgspec.structs.replace(job.run, inputs_key=job.inputs_key),
+        run=job.run,
     )
-    write_manifest(storage, output.manifest_path, manifest)
+    write_manifest(storage, output.manifest_path, finish_manifest(manifest, job.inputs_key))
     return PublishResult(None)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from bioshards.corpus.errors import shorten_list
-from bioshards.corpus.lifecycle.job import PublishResult
+from bioshards.corpus.lifecycle.job import PublishResult, finish_manifest
 from bioshards.corpus.manifest import (
     PretrainingCounts,
     PretrainingManifest,
@@ -118,7 +118,7 @@ def publish(
         outputs=tuple(outputs),
         duplicates=tuple(duplicate_lists),
         counts=totals,
-        run=msgspec.structs.replace(job.run, inputs_key=job.inputs_key),
+        run=job.run,
     )
     splits = _publish_splits(job, outputs)
     contents = {
@@ -131,7 +131,7 @@ def publish(
             out.write(contents[name].encode())
 
     parallel_for_each(job.storage, write, contents)
-    write_manifest(job.storage, job.output.manifest_path, manifest)
+    write_manifest(job.storage, job.output.manifest_path, finish_manifest(manifest, job.inputs_key))
     remove_spill_files(job)
     return PublishResult(None)
 
