@@ -151,6 +151,7 @@ def _run_command(
     from apache_beam.runners.portability import local_job_service
 
     from bioshards.pipelines import cli
+    from bioshards.pipelines.execution import local_runner
 
     os.environ.clear()
     os.environ.update(environment)
@@ -176,6 +177,14 @@ def _run_command(
         )
 
     local_job_service.subprocess = SimpleNamespace(Popen=start_worker)
+    forks, kill_workers = list(idle_workers), local_runner.kill_workers
+
+    def kill_forks() -> None:
+        kill_workers()  # finds workers by their command lines, which forks do not have
+        for fork in forks:
+            fork.kill()
+
+    local_runner.kill_workers = kill_forks
     sys.exit(cli.main(argv))
 
 

@@ -16,10 +16,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from lxml import etree
 
 from bioshards.corpus import progress_notes
 from bioshards.corpus.download.http_client import Connection, DownloadError
-from bioshards.corpus.download.mirror import parse_root_name, remove_temporaries
+from bioshards.corpus.download.mirror import remove_temporaries
 from bioshards.corpus.download.pmc import bucket_inventory
 from bioshards.corpus.download.pmc.bucket_inventory import make_version_keys
 from bioshards.corpus.download.pmc.metadata_cache import (
@@ -53,6 +54,7 @@ ARTICLE_SCHEMA: Final = pa.schema(
 """An article in the mirror: metadata, file name in the folder of the range, and size in bytes."""
 
 _MAX_ARTICLE_BYTES: Final = 64 << 20  # bytes of an article's XML; 190 kB is usual, and each thread holds one
+_ROOT_SEARCH_BYTES: Final = 1 << 16  # bytes in which the root element must begin
 _FILE_NAME: Final = re.compile(r"PMC(\d{1,8})\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
 
 
@@ -208,9 +210,24 @@ def _read_article(connection: Connection, base_url: str, article: ArticleMetadat
     url = f"{base_url}{name}/{name}.xml"
     assert article.md5
     body = read_verified(connection, url, _MAX_ARTICLE_BYTES, article.md5)
-    if parse_root_name(body) != "article":
+    if _parse_root_name(body) != "article":
         raise ChecksumError(f"{url}: its MD5 is right, but its root element is not <article>: {body[:100]!r}")
     return body
+
+
+def _parse_root_name(body: bytes) -> str:
+    """Return the local name of the root element, or ''."""
+    parser = etree.XMLPullParser(
+        events=("start",), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
+    )
+    try:
+        parser.feed(body[:_ROOT_SEARCH_BYTES])
+        for _, element in parser.read_events():
+            if isinstance(element, etree._Element):
+                return re.split("[}:]", str(element.tag))[-1]  # a prefix may be undeclared
+    except etree.XMLSyntaxError:
+        pass
+    return ""
 
 
 def _write_selected(
