@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import signal
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -57,7 +58,8 @@ RUN_TIMEOUT_SECONDS: Final = 40 * 60
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """End a run that hangs outside of a test, with the stacks of all threads."""
+    """End a run that hangs outside of a test, with the stacks of all threads; let tests send SIGINT."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
     if not hasattr(config, "workerinput"):
         faulthandler.dump_traceback_later(RUN_TIMEOUT_SECONDS, exit=True, file=STDERR)
 

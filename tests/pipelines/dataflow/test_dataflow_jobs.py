@@ -217,7 +217,6 @@ def test_interrupted_driver_leaves_the_job_running_and_a_second_run_is_refused(
         raise SystemExit(code)
 
     monkeypatch.setattr(os, "_exit", raise_system_exit)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore SIGINT
     threading.Thread(target=interrupt_main_thread, daemon=True).start()
     with pytest.raises(SystemExit) as raised:
         cli.main(arguments)
