@@ -74,19 +74,19 @@ run: $(VENV)/.core
 	$(BIN)/beam run pmc_to_shards --output $(OUT)/pmc --find-overlap-with $(OUT)/pubmed
 
 vocab: $(VENV)/.vocab $(if $(filter $(OUT)/%,$(SHARDS)),run)
-	$(BIN)/python -m bioshards.vocab build $(SHARDS) --output $(VOCAB) --size $(SIZE)
+	$(BIN)/bioshards vocab build $(SHARDS) --output $(VOCAB) --size $(SIZE)
 
 examples: $(VENV)/.vocab $(if $(filter $(OUT)/%,$(VOCAB)),vocab)
 	$(BIN)/beam run shards_to_pretraining $(foreach shards,$(SHARDS),--input $(shards)) --vocab $(VOCAB) \
 	  --preset $(PRESET) $(EXAMPLES_RECIPE) --validation-fraction $(VALIDATION) --output $(EXAMPLES)
 
 train: $(VENV)/.train $(if $(filter $(OUT)/%,$(EXAMPLES)),examples)
-	$(BIN)/python -m bioshards.train $(EXAMPLES) --vocab $(VOCAB) --preset $(MODEL) --output $(RUN) $(TRAIN_RECIPE)
+	$(BIN)/bioshards train $(EXAMPLES) --vocab $(VOCAB) --preset $(MODEL) --output $(RUN) $(TRAIN_RECIPE)
 
 evaluate: $(VENV)/.train $(if $(filter $(OUT)/%,$(CHECKPOINT)),train)
-	$(BIN)/python -m bioshards.evaluate run $(CHECKPOINT) --benchmarks $(DATA) --tasks $(TASKS) --seeds $(SEEDS) \
+	$(BIN)/bioshards evaluate run $(CHECKPOINT) --benchmarks $(DATA) --tasks $(TASKS) --seeds $(SEEDS) \
 	  --output $(SCORES) $(RECIPE)
-	$(BIN)/python -m bioshards.evaluate report $(SCORES) --output $(SCORES)/report.html
+	$(BIN)/bioshards evaluate report $(SCORES) --output $(SCORES)/report.html
 
 test: $(VENV)/.dev
 	$(PYTEST) -m "not thorough" $(TESTS)

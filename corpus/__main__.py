@@ -1,4 +1,4 @@
-"""Inspect a finished directory: ``python -m bioshards.corpus export | show | stats | verify``.
+"""Inspect a finished directory: ``bioshards corpus export | show | stats | verify``.
 
 What a command needs is imported by its function, so that ``--help`` does not wait for pyarrow.
 """
@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 from bioshards.corpus.errors import FAILED, INTERRUPTED, OK, InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.command_line import report_error
-from bioshards.corpus.ui.options import Argument, Option, OptionParser
+from bioshards.corpus.ui.options import Argument, Option, parse_command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +75,8 @@ COMMANDS: Final[dict[str, tuple[type[Options], str]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    parser = OptionParser(prog="python -m bioshards.corpus", description="Inspect a finished directory.")
-    options = parser.parse_command(COMMANDS, list(sys.argv[1:] if arguments is None else arguments))
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    options = parse_command("bioshards corpus", COMMANDS, words)
     try:
         return _run_command(options)
     except BrokenPipeError:

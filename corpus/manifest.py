@@ -129,7 +129,7 @@ class PipelineRun(RunInfo, frozen=True, kw_only=True):
 class ManifestHeader(Part, frozen=True, kw_only=True):
     """First field of every manifest."""
 
-    schema_version: Literal[1, 2] = 1
+    schema_version: Literal[1, 2, 3] = 1
     """Version of the fields of this file."""
 
 
@@ -460,14 +460,14 @@ class VocabularyCounts(Part, frozen=True, kw_only=True):
 
 
 class VocabularyRun(RunInfo, frozen=True, kw_only=True):
-    """Facts about one run of ``python -m bioshards.vocab build``."""
+    """Facts about one run of ``bioshards vocab build``."""
 
     inputs: tuple[str, ...]
     """Directories that were read, in the order of ``config.inputs``."""
 
 
 class VocabularyManifest(ManifestHeader, frozen=True, kw_only=True):
-    """Manifest of a vocabulary, made by ``python -m bioshards.vocab build``."""
+    """Manifest of a vocabulary, made by ``bioshards vocab build``."""
 
     pipeline: Literal["vocab"] = "vocab"
     """Command that made the directory."""
@@ -515,10 +515,6 @@ class PretrainingConfig(Part, frozen=True, kw_only=True):
     """Seed of all random choices."""
     validation_fraction: float
     """Fraction of documents in the validation split."""
-    shuffle: Literal["shard", "global"]
-    """Value of ``--shuffle``."""
-    dedup: Literal["none", "near"]
-    """Value of ``--dedup``."""
     max_shard_mb: int
     """Approximate size limit of a shard in megabytes."""
     vocabulary: VocabularyIdentity
@@ -594,7 +590,7 @@ class PretrainingRun(PipelineRun, frozen=True, kw_only=True):
 class PretrainingManifest(ManifestHeader, frozen=True, kw_only=True):
     """Manifest of a pretraining set, made by ``shards_to_pretraining``."""
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
     """Version of the fields of this file."""
     pipeline: Literal["shards_to_pretraining"] = "shards_to_pretraining"
     """Pipeline that made the directory."""
@@ -604,8 +600,6 @@ class PretrainingManifest(ManifestHeader, frozen=True, kw_only=True):
     """Directories that were read."""
     outputs: tuple[Shard, ...]
     """Shards of rows."""
-    duplicates: tuple[Shard, ...]
-    """List of near duplicates among all inputs; empty without ``--dedup near``."""
     counts: PretrainingCounts
     """Totals."""
     run: PretrainingRun
@@ -744,7 +738,7 @@ class TrainingInput(Part, frozen=True):
 
 
 class TrainingRun(RunInfo, frozen=True, kw_only=True):
-    """Facts about one run of ``python -m bioshards.train``."""
+    """Facts about one run of ``bioshards train``."""
 
     world_size: int
     """Number of processes."""
@@ -761,7 +755,7 @@ class TrainingRun(RunInfo, frozen=True, kw_only=True):
 
 
 class TrainingManifest(ManifestHeader, frozen=True, kw_only=True):
-    """Manifest of a training run, made by ``python -m bioshards.train``."""
+    """Manifest of a training run, made by ``bioshards train``."""
 
     pipeline: Literal["train"] = "train"
     """Command that made the directory."""
@@ -801,7 +795,7 @@ SCHEMA_VERSIONS: Final[Mapping[str, int]] = {
     **dict.fromkeys(DOCUMENT_PIPELINES, 2),
     "shards_to_words": 2,
     "vocab": 1,
-    "shards_to_pretraining": 2,
+    "shards_to_pretraining": 3,
     "fetch": 1,
     "train": 1,
 }
@@ -957,7 +951,6 @@ def listed_files(manifest: OutputManifest) -> Iterator[Listed]:
     if isinstance(manifest, DocumentsManifest):
         yield from manifest.dropped
         yield from manifest.overlap
-    if isinstance(manifest, DocumentsManifest | PretrainingManifest):
         yield from manifest.duplicates
 
 

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import functools
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
@@ -173,14 +173,24 @@ def parse_columns(text: str) -> tuple[str, ...]:
     return subset_of(ArticleColumns._fields)(",".join(names))
 
 
-def parse_years(text: str) -> tuple[int, int]:
-    """Parse a range of years, both included: ``1990-1999``, ``2000-``, ``-1999`` or ``2001``."""
-    match = re.fullmatch(r"(\d{4})?(-)?(\d{4})?", text.strip())
-    if match is None or not (match[1] or match[3]) or (match[1] and match[3] and not match[2]):
-        raise argparse.ArgumentTypeError(f"{text} is no range of years, such as 1990-1999, 2000- or -1999")
-    first = int(match[1] or 0)
-    last = int(match[3] or (9999 if match[2] else first))
-    if first > last:
+_DATE: Final = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
+
+
+def parse_date_range(text: str) -> tuple[str, str]:
+    """Parse a first and a last date, both included and as precise as they are given.
+
+    Examples are ``2009-01:2020-02``, ``1990:1999``, ``2000:``, ``:2018-09-30``, and ``2001`` for a year.
+
+    Returns:
+        First and last date; "" for none.
+    """
+    first, has_colon, last = text.strip().partition(":")
+    last = last if has_colon else first
+    if not (first or last) or not all(_DATE.fullmatch(date) for date in (first, last) if date):
+        raise argparse.ArgumentTypeError(
+            f"{text} is no range of dates, such as 2009-01:2020-02, 1990:1999, 2000: or :2018-09-30"
+        )
+    if first and last and not _is_published_within(first, (first, last)):
         raise argparse.ArgumentTypeError(f"{text} ends before it begins")
     return first, last
 
@@ -196,7 +206,8 @@ class ArticleConfig(TextConfig):
 
     Attributes:
         columns: columns of ``ArticleColumns``, in its order.
-        years: first and last year of publication; empty for all.
+        published: first and last date of publication, in ISO 8601, as precise as given; "" for no bound;
+            empty for all.
         journals: titles, abbreviations, ISSNs and NLM ids of the journals to keep; empty for all.
         drop_journals: those of journals to drop.
         drop_languages: MARC codes of languages of articles to drop.
@@ -213,9 +224,14 @@ class ArticleConfig(TextConfig):
             parse=parse_columns,
         ),
     ] = DEFAULT_COLUMNS
-    years: Annotated[
-        tuple[int, ...],
-        Option("keep articles of these years: 1990-1999, 2000-, -1999", metavar="YEARS", parse=parse_years),
+    published: Annotated[
+        tuple[str, ...],
+        Option(
+            "keep articles published from the first to the last of two dates: 2009-01:2020-02, 1990:1999, "
+            "2000:, :2018-09-30, 2001",
+            metavar="FIRST:LAST",
+            parse=parse_date_range,
+        ),
     ] = ()
     journals: Annotated[
         tuple[str, ...],
@@ -243,8 +259,10 @@ class ArticleConfig(TextConfig):
     def __post_init__(self) -> None:
         TextConfig.__post_init__(self)
         _check_order("columns", self.columns, ArticleColumns._fields)
-        if self.years and not (len(self.years) == 2 and self.years[0] <= self.years[1]):
-            raise InvalidValueError(f"years is {self.years}; it must be empty, or a first and a last year")
+        if self.published and len(self.published) != 2:
+            raise InvalidValueError(
+                f"published is {self.published}; it must be empty, or a first and a last date"
+            )
         if 0 < self.max_words < self.min_words:
             raise InvalidValueError(
                 f"max_words is {self.max_words}, below min_words, {self.min_words}; no document would be kept"
@@ -268,25 +286,34 @@ class ArticleConfig(TextConfig):
         for_journals = (
             {"journal_abbreviation", "nlm_id", ISSNS} if self.journals or self.drop_journals else ()
         )
-        return frozenset({*self.columns, *for_journals})
+        for_dates = ("published",) if self.published else ()
+        return frozenset({*self.columns, *for_journals, *for_dates})
 
 
 def find_common_drop_reason(
-    config: ArticleConfig,
-    year: int | None,
-    journal: str | None,
-    issns: tuple[str, ...],
-    columns: ArticleColumns,
+    config: ArticleConfig, journal: str | None, issns: tuple[str, ...], columns: ArticleColumns
 ) -> str | None:
-    """Apply the filters by year and journal; an article without a year is of none of ``--years``."""
-    if config.years and not config.years[0] <= (year or -1) <= config.years[1]:
-        return "year"
+    """Apply the filters by date and journal; an article without a date is in none of ``--published``."""
+    if config.published and not (
+        columns.published and _is_published_within(columns.published, config.published)
+    ):
+        return "year"  # as staged files of outputs with --years have it
     if config.journals or config.drop_journals:
         names = (journal, columns.journal_abbreviation, columns.nlm_id, *issns)
         folded = {name.casefold() for name in names if name}
         if is_filtered_out(folded, config.journals, config.drop_journals):
             return "journal"
     return None
+
+
+def _is_published_within(date: str, bounds: Sequence[str]) -> bool:
+    """Return True if a date is from the first to the last of two, both included.
+
+    A date without month or day counts by its beginning, as PubMed's own ranges of months do.
+    """
+    first, last = bounds
+    full_date = date + "-01-01"[len(date) - 4 :]
+    return full_date >= first and (not last or full_date[: len(last)] <= last)
 
 
 def find_length_drop_reason(config: ArticleConfig, num_words: int) -> str | None:

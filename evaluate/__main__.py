@@ -1,4 +1,4 @@
-"""``python -m bioshards.evaluate``: fine-tune, score and compare models on the papers' benchmarks."""
+"""``bioshards evaluate``: fine-tune, score and compare models on the papers' benchmarks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from bioshards.corpus.errors import FAILED, OK, InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.command_line import CommandResult, run_command
-from bioshards.corpus.ui.options import Argument, Option, OptionParser, Overrides, int_at_least, worker_count
+from bioshards.corpus.ui.options import Argument, Option, Overrides, int_at_least, parse_command, worker_count
 from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.definition import Split
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
@@ -42,7 +42,8 @@ class ModelOptions:
     tasks: Annotated[
         tuple[str, ...],
         Option(
-            f"suites ({', '.join(SUITES)}), tasks, or SUITE/TASK such as bio-electra/gad (default: blurb)",
+            f"suites ({', '.join(SUITES)}), tasks, or SUITE/TASK, such as bio-electra/gad, of a task in "
+            "several suites (default: blurb)",
             metavar="NAME",
             many="words",
         ),
@@ -188,12 +189,8 @@ class ReportOptions:
     def run(self, _progress: Progress) -> CommandResult:
         """Compare results with published scores."""
         from bioshards.evaluate.report import report_file
-        from bioshards.evaluate.report.task_lookup import find_metric, find_suite_settings
 
-        message = report_file.write_report(
-            LocalStorage(), self.results, self.output, find_metric, find_suite_settings
-        )
-        return CommandResult(message)
+        return CommandResult(report_file.write_report(LocalStorage(), self.results, self.output))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,11 +257,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: command line without the program; default: ``sys.argv``.
     """
-    parser = OptionParser(
-        prog="python -m bioshards.evaluate",
-        description="Fine-tune, score and compare models on the papers' benchmarks.",
-    )
-    options = parser.parse_command(COMMANDS, list(sys.argv[1:] if argv is None else argv))
+    words = list(sys.argv[1:] if argv is None else argv)
+    options = parse_command("bioshards evaluate", COMMANDS, words)
     return run_command(
         "evaluate",
         lambda: options.run(Progress(sys.stderr)),

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from bioshards.corpus.errors import (
     INTERRUPTED,
     OK,
-    USAGE_ERROR,
     MissingExtraError,
     UsageError,
-    suggest_nearest,
+    escape_line,
 )
 from bioshards.corpus.ui.command_line import interrupt_on_sigterm, report_error
+from bioshards.corpus.ui.options import choose_command, report_usage_error
 
 if TYPE_CHECKING:
     from bioshards.pipelines.options import Parser
@@ -49,29 +49,24 @@ pipelines:
 """ + "".join(f"  {name:21} {description}\n" for name, description in PIPELINES.items())
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code."""
+def main(argv: Sequence[str] | None = None, program: str = "beam") -> int:
+    """Run the command; returns its exit code.
+
+    Args:
+        argv: command line without the program; default: ``sys.argv``.
+        program: what was typed before it, for messages.
+    """
     args = list(sys.argv[1:] if argv is None else argv)
     if args in (["list"], ["--list"]):
         print("\n".join(f"{name:21} {description}" for name, description in PIPELINES.items()))
         return OK
-    if not args or args[0] in ("-h", "--help", "help"):
-        print(USAGE, end="")
-        return OK if args else USAGE_ERROR
-    if args[0] != "run":
-        return _print_usage_error(f"unknown command {args[0]!r}", args[0], ["run", "list"])
-    if len(args) < 2 or args[1] in ("-h", "--help"):
-        print(USAGE, end="")
-        return OK if len(args) > 1 else USAGE_ERROR
-    if args[1] not in PIPELINES:
-        return _print_usage_error(f"unknown pipeline {args[1]!r}", args[1], list(PIPELINES))
-    return run_command(args[1], args[2:])
-
-
-def _print_usage_error(message: str, unknown: str, known: list[str]) -> int:
-    hint = suggest_nearest(unknown, known, 0.4) or f"; there are: {', '.join(known)}"
-    print(f"beam: {message}{hint}", file=sys.stderr)
-    return USAGE_ERROR
+    try:
+        if choose_command(program, ("run", "list"), args, USAGE) == "list":
+            report_usage_error(program, f"unexpected word {args[1]!r} after list")
+        name = choose_command(f"{program} run", tuple(PIPELINES), args[1:], USAGE, "pipeline")
+    except SystemExit as usage_exit:
+        return int(usage_exit.code or OK)
+    return run_command(name, args[2:], f"{program} run {name}")
 
 
 class PipelineModule(Protocol):
@@ -91,34 +86,44 @@ def load_pipeline(name: str) -> PipelineModule:
     return cast(PipelineModule, importlib.import_module(f".{name}", __package__))
 
 
-def run_command(name: str, argv: Sequence[str]) -> int:
-    """Run ``beam run NAME`` with these arguments and return the exit code; print the error that ends it."""
+def run_command(name: str, argv: Sequence[str], typed: str) -> int:
+    """Run a pipeline with these arguments and return the exit code; print the error that ends it.
+
+    Args:
+        name: the pipeline.
+        argv: what follows its name.
+        typed: what was typed before, ``beam run NAME``, for messages.
+    """
+    program = typed.split()[0]
     try:
         with interrupt_on_sigterm():
-            return _run_pipeline(name, argv)
+            return _run_pipeline(name, argv, typed)
     except SystemExit as parse_exit:  # --help
         return int(parse_exit.code or 0)
     except KeyboardInterrupt as interrupt:
         print(file=sys.stderr)
         stopped = "stopped. Completed work is kept: run the same command again to continue"
-        code = _print_error(str(interrupt) or stopped, INTERRUPTED)
+        code = _print_error(program, str(interrupt) or stopped, INTERRUPTED)
         sys.stdout.flush()
         os._exit(code)  # Beam's threads do not end by themselves
     except Exception as error:
         if isinstance(error, UsageError):
-            error.hint = f"See beam run {name} --help"
+            error.hint = f"See {typed} --help"
         else:
             _add_download_hint(error, name)
-        return _print_error(*report_error(error))
+        message, code = report_error(error)
+        is_usage_error = isinstance(error, UsageError)
+        return _print_error(program, escape_line(message) if is_usage_error else message, code)
 
 
-def _run_pipeline(name: str, argv: Sequence[str]) -> int:
+def _run_pipeline(name: str, argv: Sequence[str], typed: str) -> int:
     pipeline = load_pipeline(name)
     if any(word.partition("=")[0] == "--like" for word in argv):
         from bioshards.pipelines.reproduction import expand_arguments  # here, as --help needs no pyarrow
 
         argv = expand_arguments(name, argv)
     parser = pipeline.make_parser()
+    parser.prog = typed
     options, beam_args = parser.parse_known_options(argv)
     options.check()
     from bioshards.pipelines.run import make_command_line
@@ -147,8 +152,8 @@ def _add_download_hint(error: Exception, name: str) -> None:
         )
 
 
-def _print_error(message: str, code: int) -> int:
-    print(f"beam: {message}", file=sys.stderr)
+def _print_error(program: str, message: str, code: int) -> int:
+    print(f"{program}: {message}", file=sys.stderr)
     return code
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Generic, Literal, NoReturn, 
 
 from bioshards.corpus.download.sources import SOURCES
 from bioshards.corpus.errors import UsageError, find_nearest, suggest_nearest
+from bioshards.corpus.preset_names import explain_absent_presets
 from bioshards.corpus.text_config import TextConfig
 from bioshards.corpus.ui.options import (
     Option,
@@ -64,10 +65,16 @@ def make_input_option(help_text: str) -> Option:
     return _io_option(help_text, metavar="PATH", many="repeat")
 
 
-def make_preset_option(presets: Mapping[str, object]) -> Option:
-    """Return ``--preset``."""
-    help_text = "configuration of a paper's corpus; other options override it"
-    return _io_option(help_text, choices=sorted(presets))
+def make_preset_option(presets: Mapping[str, object], reasons: Mapping[str, str]) -> Option:
+    """Return ``--preset``.
+
+    Args:
+        reasons: why the pipeline has no preset of a paper, by the paper's name.
+    """
+    help_text = "configuration of a paper's corpus; other options override it. Not here: " + "; ".join(
+        f"{name} ({reason})" for name, reason in reasons.items()
+    )
+    return _io_option(help_text, choices=sorted(presets), absent_choices=explain_absent_presets(reasons))
 
 
 def make_url_options(source_names: Iterable[str]) -> list[Option]:
@@ -344,12 +351,15 @@ class Parser(OptionParser, Generic[OptionsT]):
                 raise UsageError(
                     f"{word} is no option{hint if '--output' in self._option_string_actions else ''}"
                 )
-        for name in (arg.partition("=")[0] for arg in beam_args if arg.startswith("--") and "_" not in arg):
-            if nearest := find_nearest(name, self._option_string_actions, _MISSPELT_RATIO):
-                raise UsageError(f"unknown option {name} (did you mean {nearest}?)")
         return from_args(self._options_type, args), beam_args
 
-    def error(self, message: str) -> NoReturn:
+    def refuse_unknown(self, words: Sequence[str]) -> None:
+        """Refuse words that are nearly an option of the command; others may be Beam's."""
+        for name in (word.partition("=")[0] for word in words if word.startswith("--") and "_" not in word):
+            if nearest := find_nearest(name, self._option_string_actions, _MISSPELT_RATIO):
+                raise UsageError(f"unknown option {name} (did you mean {nearest}?)")
+
+    def report(self, message: str) -> NoReturn:
         raise UsageError(message)
 
 

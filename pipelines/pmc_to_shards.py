@@ -46,7 +46,13 @@ class PmcOptions(ShardsOptions):
     """Options of ``beam run pmc_to_shards``."""
 
     input: Annotated[tuple[str, ...], make_input_option(INPUT_HELP)] = find_sample("pmc")
-    preset: Annotated[str | None, make_preset_option(PMC_PRESETS)] = None
+    preset: Annotated[
+        str | None,
+        make_preset_option(
+            PMC_PRESETS,
+            dict.fromkeys(("bio-electra", "electramed"), "its text is of abstracts: pubmed_to_shards has it"),
+        ),
+    ] = None
     connections: Annotated[int, CONNECTIONS_OPTION] = 64
     config: Annotated[Overrides[PmcConfig], Option(group=DOCUMENTS_GROUP)]
     find_overlap_with: Annotated[

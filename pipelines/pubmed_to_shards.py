@@ -44,7 +44,12 @@ class PubMedOptions(ShardsOptions):
     """Options of ``beam run pubmed_to_shards``."""
 
     input: Annotated[tuple[str, ...], make_input_option(INPUT_HELP)] = find_sample("pubmed")
-    preset: Annotated[str | None, make_preset_option(PUBMED_PRESETS)] = None
+    preset: Annotated[
+        str | None,
+        make_preset_option(
+            PUBMED_PRESETS, {"bio-electra-pp": "its text is of articles: pmc_to_shards has it"}
+        ),
+    ] = None
     urls: Annotated[tuple[tuple[str, str], ...], make_url_options(list_source_names("citations"))] = ()
     config: Annotated[Overrides[PubMedConfig], Option(group=DOCUMENTS_GROUP)]
     mesh_tree: Annotated[

@@ -10,9 +10,10 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from bioshards.corpus.errors import UsageError
+from bioshards.corpus.preset_names import explain_absent_presets
 from bioshards.corpus.ui.options import Option, fraction, int_at_least
 from bioshards.pipelines.options import (
     IO_GROUP,
@@ -20,8 +21,8 @@ from bioshards.pipelines.options import (
     DocumentsOptions,
     Parser,
 )
-from bioshards.vocab.pretraining.objectives import example_recipes
-from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES, ExampleRecipe
+from bioshards.vocab.pretraining import example_recipes
+from bioshards.vocab.pretraining.example_recipes import OBJECTIVES, ExampleRecipe
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -29,10 +30,8 @@ if TYPE_CHECKING:
     from bioshards.corpus.shards.input_dirs import DocumentsInput
     from bioshards.corpus.ui.progress import StepBar
     from bioshards.pipelines.run import CommandLine, Session
-    from bioshards.vocab.pretraining.document_filters import OverlapLists
-    from bioshards.vocab.pretraining.job import PretrainingJob
-    from bioshards.vocab.pretraining.shard_groups import ShardGroup
-    from bioshards.vocab.pretraining.vocabulary_checks import Vocabulary
+    from bioshards.vocab.pretraining.build import PretrainingJob, ShardGroup
+    from bioshards.vocab.pretraining.pretraining_inputs import OverlapLists, Vocabulary
 
 NAME: Final = "shards_to_pretraining"
 DESCRIPTION: Final = """\
@@ -60,7 +59,7 @@ class PretrainingOptions(DocumentsOptions):
     vocab: Annotated[
         str | None,
         Option(
-            "a folder with a tokenizer.json, as python -m bioshards.vocab build writes it; on this machine",
+            "a folder with a tokenizer.json, as bioshards vocab build writes it; on this machine",
             group=IO_GROUP,
             metavar="DIR",
         ),
@@ -70,6 +69,7 @@ class PretrainingOptions(DocumentsOptions):
         _example_option(
             "objective, length and rates of a paper; options given beside it win over it",
             choices=tuple(example_recipes.PRESETS),
+            absent_choices=explain_absent_presets(),
         ),
     ] = None
     objective: Annotated[
@@ -129,22 +129,6 @@ class PretrainingOptions(DocumentsOptions):
             parse=fraction,
         ),
     ] = 0.01
-    dedup: Annotated[
-        Literal["none", "near"],
-        Option(
-            "near: of documents of all inputs of which about 80 %% of all runs of five words are the same "
-            "keep the one of the latest year, then of the lowest PMID; DIR/duplicates.tsv lists the others "
-            "(default: %(default)s)",
-            group=IO_GROUP,
-        ),
-    ] = "none"
-    shuffle: Annotated[
-        Literal["shard", "global"],
-        _row_option(
-            "rows are in a random order within a shard (and shards' names are), or within the whole set "
-            "(default: %(default)s)"
-        ),
-    ] = "shard"
     seed: Annotated[
         int,
         _row_option("of all chances, with documents' ids (default: %(default)s)", parse=int_at_least(0)),
@@ -164,7 +148,7 @@ class PretrainingOptions(DocumentsOptions):
         """Check inputs, output, vocabulary, recipe and the limits of sizes."""
         DocumentsOptions.check(self)  # super() does not know the class that slots=True makes
         if not self.vocab:
-            raise UsageError("--vocab DIR is missing: the --output of python -m bioshards.vocab build")
+            raise UsageError("--vocab DIR is missing: the --output of bioshards vocab build")
         self.make_recipe()
         if self.max_shard_mb > _MAX_SHARD_MB:
             raise UsageError(
@@ -204,27 +188,25 @@ class PretrainingOptions(DocumentsOptions):
 
 
 def run(options: PretrainingOptions, line: CommandLine) -> int:
-    """Build the examples of every group of shards, merge the rows of a global shuffle, publish."""
+    """Build the examples of every group of shards, and publish them."""
     # Imported here, so that --help needs neither Beam nor the libraries of the extra.
     from bioshards.corpus.lifecycle.job import is_up_to_date
-    from bioshards.corpus.lifecycle.near_duplicates import NUM_BANDS
     from bioshards.corpus.manifest import PretrainingManifest
     from bioshards.corpus.output import output_layout
     from bioshards.pipelines import documents, dry_run
     from bioshards.pipelines.context import JobSpec, PathOption
     from bioshards.pipelines.run import check_output, check_published
-    from bioshards.pipelines.steps import create, each, finish, listed, once
-    from bioshards.vocab.pretraining import document_filters, pretraining_dir
-    from bioshards.vocab.pretraining.build import build_group
-    from bioshards.vocab.pretraining.shard_groups import group_shards
-    from bioshards.vocab.pretraining.vocabulary_checks import check_vocabulary, load_vocabulary
+    from bioshards.pipelines.steps import create, each, finish
+    from bioshards.vocab.pretraining import pretraining_inputs
+    from bioshards.vocab.pretraining.build import build_group, group_shards
+    from bioshards.vocab.pretraining.pretraining_dir import publish
 
     vocab = PathOption("--vocab", str(options.vocab), is_used_by_workers=False)
     session = documents.open_documents_session(line, options, [vocab])
     inputs = documents.load_inputs(session, options)
-    vocabulary = load_vocabulary(session.storage, vocab.path)
-    check_vocabulary(session.storage, inputs, vocabulary.encoder, vocab.path)
-    overlap_lists = document_filters.load_overlap_lists(session.storage, inputs)
+    vocabulary = pretraining_inputs.load_vocabulary(session.storage, vocab.path)
+    pretraining_inputs.check_vocabulary(session.storage, inputs, vocabulary.encoder, vocab.path)
+    overlap_lists = pretraining_inputs.load_overlap_lists(session.storage, inputs)
     groups = list(group_shards(inputs, options.seed, overlap_lists))
     job = _make_job(options, session, inputs, overlap_lists, vocabulary)
     check_output(job)
@@ -232,40 +214,19 @@ def run(options: PretrainingOptions, line: CommandLine) -> int:
 
     def build(root: beam.Pipeline) -> None:
         # The largest first, so that workers end at nearly the same time.
-        largest_first = sorted(groups, key=lambda group: -sum(shard.bytes for shard in group.shards))
-        shard_groups = create(root, "groups", largest_first)
-        if job.config.dedup == "near":
-            shards = create(
-                root, "shards", [shard for group in largest_first for shard in group.list_shards()]
-            )
-            signed = each("sign", document_filters.sign_shard, job, shards)
-            bands = create(root, "bands", range(NUM_BANDS))
-            candidates = each("candidates", document_filters.find_candidates, job, bands, signed)
-            decide = document_filters.decide_near_duplicates
-            duplicates = once("duplicates", decide, job, signed, candidates)
-            built = each("build", build_group, job, shard_groups, duplicates)
-            near = [signed, candidates, duplicates]
-        else:
-            signed, duplicates = (), ()
-            built = each("build", build_group, job, shard_groups)
-            near = []
-        buckets = listed("buckets", pretraining_dir.list_buckets, job, built)
-        merged = each("merge", pretraining_dir.merge_bucket, job, buckets, built)
-        publish = pretraining_dir.publish
-        finish("publish", [*near, built, merged], publish, job, built, merged, signed, duplicates)
+        largest_first = sorted(groups, key=lambda group: -group.bytes)
+        built = each("build", build_group, job, create(root, "groups", largest_first))
+        finish("publish", [built], publish, job, built)
 
     if options.dry_run:
         return dry_run.print_plan(session, _describe_plan(job, groups), build)
     with session.claimed(job, spec):
         if is_up_to_date(job.storage, job.output, PretrainingManifest, job.inputs_key):
-            pretraining_dir.remove_spill_files(job)
             print(documents.format_finished(job, inputs))
         else:
             output_layout.reset(job.storage, job.output)
             job.save_vocabulary(vocabulary.tokenizer_json)
-            # Shuffling and comparing have more items than groups.
-            has_wider_step = job.config.dedup == "near" or job.num_buckets
-            workers = options.workers if has_wider_step else min(options.workers, max(1, len(groups)))
+            workers = min(options.workers, max(1, len(groups)))
             result = session.execute(job, spec, build, workers, _list_bars(job, groups))
             check_published(result)
             _print_summary(job)
@@ -273,7 +234,6 @@ def run(options: PretrainingOptions, line: CommandLine) -> int:
 
 
 def _list_bars(job: PretrainingJob, groups: Sequence[ShardGroup]) -> list[StepBar]:
-    from bioshards.corpus.lifecycle.near_duplicates import NUM_BANDS
     from bioshards.corpus.ui.progress import StepBar
 
     shards = [shard for group in groups for shard in group.shards]
@@ -281,11 +241,7 @@ def _list_bars(job: PretrainingJob, groups: Sequence[ShardGroup]) -> list[StepBa
     texts = {"build": f"{{:,}}/{len(groups):,} groups"}
     reports = job.output.work_path("build_reports")
     return [
-        StepBar("sign", "reading the documents for near duplicates", " shards", len(shards)),
-        StepBar("candidates", "comparing documents", " bands", NUM_BANDS),
-        StepBar("duplicates", "finding near duplicates"),
         StepBar("build", "building", " documents", documents, "units", texts, reports),
-        StepBar("merge", "merging the shards", " buckets", sum(job.num_buckets.values())),
         StepBar("publish", "publishing"),
     ]
 
@@ -306,8 +262,7 @@ def _make_job(
     from bioshards.corpus.output.output_layout import FORMAT, OutputDir
     from bioshards.pipelines.documents import find_versions
     from bioshards.pipelines.run import make_absolute
-    from bioshards.vocab.pretraining.global_shuffle import count_buckets
-    from bioshards.vocab.pretraining.job import PretrainingJob
+    from bioshards.vocab.pretraining.build import PretrainingJob
 
     config = PretrainingConfig(
         pipeline=NAME,
@@ -315,13 +270,10 @@ def _make_job(
         **options.make_recipe().to_dict(),
         seed=options.seed,
         validation_fraction=options.validation_fraction,
-        shuffle=options.shuffle,
-        dedup=options.dedup,
         max_shard_mb=options.max_shard_mb,
         vocabulary=VocabularyIdentity(vocabulary.sha256, vocabulary.encoder.size),
         library_versions=find_versions(["tokenizers"]),
     )
-    size = sum(shard.bytes for documents in inputs for shard in documents.shards)
     return PretrainingJob(
         storage=session.storage,
         output=OutputDir(make_absolute(options.output)),
@@ -336,7 +288,6 @@ def _make_job(
             )
             for documents in inputs
         ),
-        num_buckets=count_buckets(config, size) if options.shuffle == "global" else {},
         max_rejected=options.max_rejected,
         run=PretrainingRun(
             command=session.command,
@@ -353,13 +304,11 @@ def _describe_plan(job: PretrainingJob, groups: Sequence[ShardGroup]) -> list[st
     reports = job.storage.list_names(job.output.work_path("build_reports"))
     done = [shard for group in groups if f"{group.name}.json" in reports for shard in group.shards]
     shards = [shard for group in groups for shard in group.shards]
-    config, num_buckets = job.config, sum(job.num_buckets.values())
+    config = job.config
     passes_text = f"{config.dupe_factor} passes" if config.dupe_factor > 1 else "one pass"
-    shuffle_text = f", dealt out to {num_buckets:,} shards" if num_buckets else ""
     return [
         *dry_run.describe_shards(shards, job.output.path, "built", done),
-        f"  examples:  {config.objective}, {config.max_seq_length} tokens a row at most, "
-        f"{passes_text}{shuffle_text}",
+        f"  examples:  {config.objective}, {config.max_seq_length} tokens a row at most, {passes_text}",
     ]
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NAME: Final = "shards_to_words"
 DESCRIPTION: Final = """\
 Document shards to the words of the whole corpus, each with how often it occurs: what vocabularies are
-trained on. For corpora beyond one machine; python -m bioshards.vocab build counts the same by itself."""
+trained on. For corpora beyond one machine; bioshards vocab build counts the same by itself."""
 
 
 _count_option = functools.partial(Option, group="what is counted")

@@ -39,7 +39,12 @@ class TextOptions(ShardsOptions):
     """Options of ``beam run text_to_shards``."""
 
     input: Annotated[tuple[str, ...], make_input_option(INPUT_HELP)] = find_sample("text")
-    preset: Annotated[str | None, make_preset_option(TEXT_PRESETS)] = None
+    preset: Annotated[
+        str | None,
+        make_preset_option(
+            TEXT_PRESETS, {"bio-electra-pp": "its rules are of articles' XML: pmc_to_shards has it"}
+        ),
+    ] = None
     config: Annotated[Overrides[TextFilesConfig], Option(group=DOCUMENTS_GROUP)]
     mirror: str | None = None  # nothing is downloaded
     contact: str | None = None

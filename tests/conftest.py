@@ -42,7 +42,7 @@ THOROUGH: Final = (
     "pipelines/*_same_bytes.py",
     "pipelines/pubmed_to_shards/test_exclude_ids.py",
     "vocab/counting/test_count_inputs.py",
-    "train/loop/*",
+    "train/runs/*",
     "evaluate/runs/test_evaluate_interrupted.py",
     "evaluate/runs/test_evaluate_run.py",
 )

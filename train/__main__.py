@@ -1,7 +1,6 @@
-"""``python -m bioshards.train``: pretrain a model, or plot training curves.
+"""``bioshards train DATA --output RUN``: pretrain a model on a finished pretraining set.
 
-DATA --output RUN   train on a finished pretraining set; rerun the command to resume
-plot RUN...         plot the curves of runs as SVG and HTML
+Rerun the command to resume a stopped run.
 """
 
 from __future__ import annotations
@@ -12,28 +11,16 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from threading import Event
-from typing import Annotated, Final
+from typing import Final
 
 from bioshards.corpus.errors import INTERRUPTED, OK, USAGE_ERROR
 from bioshards.corpus.ui.command_line import report_error
-from bioshards.corpus.ui.options import Argument, Option, OptionParser
+from bioshards.corpus.ui.options import OptionParser
 from bioshards.corpus.ui.progress import Progress
-from bioshards.train.config.train_job import TrainJob
+from bioshards.train.options import TrainJob
 
-_COMMAND: Final = ("python", "-m", "bioshards.train")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlotOptions:
-    """The options of ``plot``."""
-
-    runs: Annotated[tuple[str, ...], Argument("folders of training runs", metavar="RUN")]
-    output: Annotated[
-        str | None,
-        Option("output path without extension (default: curves in the first run)", metavar="FILE"),
-    ] = None
+_COMMAND: Final = ("bioshards", "train")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,29 +28,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if arguments is None else arguments)
     progress, job = Progress(sys.stderr), None
     try:
-        if argv[:1] == ["plot"]:
-            plot_parser = OptionParser(
-                prog="python -m bioshards.train plot",
-                description="Plot training curves of runs as SVG and HTML.",
-            )
-            plot_options = plot_parser.parse_options(PlotOptions, argv[1:])
-            from bioshards.train.plot import (
-                plot,  # here, as are the others, so that --help does not wait for torch
-            )
-
-            output = plot_options.output or f"{plot_options.runs[0]}/curves"
-            return _report("\n".join(plot(plot_options.runs, output)))
         parser = OptionParser(
-            prog="python -m bioshards.train",
-            description="Pretrain a model. Rerun the command to resume a stopped run. "
-            "'python -m bioshards.train plot RUN...' plots training curves.",
+            prog="bioshards train",
+            description="Pretrain a model. Rerun the command to resume a stopped run.",
         )
         job = parser.parse_options(TrainJob, argv)
-        from bioshards.train.loop.training_run import train
+        from bioshards.train.train import train  # here, so that --help does not wait for torch
 
-        with _stop_on_signals(progress) as stop:
+        with _stop_on_signals(progress) as stop, contextlib.ExitStack() as stack:
             job = dataclasses.replace(job, recipe=job.make_recipe(), command=(*_COMMAND, *argv))
-            return _report(train(job, progress, stop))
+            return _report(train(job, progress, stop, stack))
     except KeyboardInterrupt:
         return _report(f"stopped. {_format_resume_hint(job.output)}" if job else "stopped", INTERRUPTED)
     except ImportError as error:
@@ -73,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _format_resume_hint(run: str) -> str:
-    from bioshards.train.loop import checkpoint
+    from bioshards.train import checkpoint
 
     last_checkpoint = checkpoint.find_latest(run)
     return (

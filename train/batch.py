@@ -1,7 +1,7 @@
 """Batch format: the contract between data, masking, objectives and the training loop.
 
-A micro-batch of R rows is one flat sequence of T tokens.  Masked positions and row starts are indices into
-it. Objectives therefore work on padded and on packed rows alike; only attention.py tells them apart.
+A micro-batch of R rows is one flat sequence of T tokens: rows are packed end to end.  Masked positions and
+row starts are indices into it; only attention.py looks at where a row ends.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ class Batch(NamedTuple):
         noise: float32[M], uniform in [0, 1), for sampling a generator's tokens.
         row_starts: int64[R], position of each row's [CLS].
         labels: int64[R], label of next-sentence prediction or sentence order; -100 for none.
-        cu_seqlens: int32[S + 1], packed rows: start of each segment, and T.  Padding at the end is in
-            segments of its own, at most one row long, and may be followed by empty segments.  None: rows are
-            padded to T / R tokens.
+        cu_seqlens: int32[S + 1], start of each segment, and T.  A segment is a row.  Padding at the end is in
+            segments of its own, at most one row long, and may be followed by empty segments.
         max_seqlen: maximum segment length in tokens.
     """
 
@@ -43,7 +42,7 @@ class Batch(NamedTuple):
     noise: Tensor
     row_starts: Tensor
     labels: Tensor
-    cu_seqlens: Tensor | None
+    cu_seqlens: Tensor
     max_seqlen: int
 
     def to(self, device: torch.device) -> Batch:
@@ -57,9 +56,7 @@ class Batch(NamedTuple):
 class BatchCounts(NamedTuple):
     """Counts of a micro-batch without padding: the denominators of loss sums."""
 
-    rows: int
-    tokens: int
-    masked: int
-    labelled: int
-    squares: int
-    """Sum of the squared row lengths: the cost of attention."""
+    rows: int = 0
+    tokens: int = 0
+    masked: int = 0
+    labelled: int = 0

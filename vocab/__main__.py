@@ -1,4 +1,4 @@
-"""``python -m bioshards.vocab``: build a vocabulary, adopt a published one, or rewrite the report of one."""
+"""``bioshards vocab``: build a vocabulary, adopt a published one, or rewrite the report of one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.command_line import CommandResult, run_command
-from bioshards.corpus.ui.options import OptionParser
+from bioshards.corpus.ui.options import parse_command
 from bioshards.corpus.ui.progress import Progress
 from bioshards.vocab.options import AdoptOptions, BuildOptions, ReportOptions, RewriteOptions
 
@@ -23,11 +23,7 @@ COMMANDS: Final[dict[str, tuple[type[ReportOptions], str]]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command, and return its exit code."""
     argv = list(sys.argv[1:] if arguments is None else arguments)
-    parser = OptionParser(
-        prog="python -m bioshards.vocab",
-        description="Build a vocabulary from a corpus, adopt a published one, or report on one.",
-    )
-    options = dataclasses.replace(parser.parse_command(COMMANDS, argv), command=tuple(argv))
+    options = dataclasses.replace(parse_command("bioshards vocab", COMMANDS, argv), command=tuple(argv))
     return run_command(
         "vocab",
         lambda: CommandResult(_run_command(options, Progress(sys.stderr))),
@@ -37,13 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_command(options: ReportOptions, progress: Progress) -> str:
-    from bioshards.vocab import adopt, commands  # here, so that --help does not wait for pyarrow
+    from bioshards.vocab import commands  # here, so that --help does not wait for pyarrow
 
     match options:
         case BuildOptions():
             return commands.run_build(LocalStorage(), options, progress)
         case AdoptOptions():
-            return adopt.run_adopt(LocalStorage(), options, progress)
+            return commands.run_adopt(LocalStorage(), options, progress)
         case _:
             assert isinstance(options, RewriteOptions)
             return commands.run_report(LocalStorage(), options, progress)

@@ -1,16 +1,23 @@
-"""The commands of ``python -m bioshards.vocab``: build a vocabulary, and rewrite its report."""
+"""The commands of ``bioshards vocab``: build a vocabulary, adopt a published one, rewrite a report.
+
+A vocabulary is a directory whose files are written atomically, the manifest last; without a manifest it is
+not finished.  All but the manifest's ``run`` is the same for the same words and recipe.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import sys
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import sentencepiece
+import tokenizers
 from tokenizers import Tokenizer
+from tokenizers.models import Unigram, WordPiece
 
 from bioshards.corpus.errors import InvalidValueError, OutputMismatchError
 from bioshards.corpus.manifest import (
@@ -18,26 +25,43 @@ from bioshards.corpus.manifest import (
     Manifest,
     ManifestError,
     ManifestNotFoundError,
+    OutputFile,
     VocabularyConfig,
     VocabularyCounts,
     VocabularyManifest,
+    VocabularyRun,
+    find_manifest,
+    is_complete,
     read_manifest,
+    utc_now,
+    write_manifest,
 )
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import OutputDir, lock_output
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError, check_disjoint
+from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.progress import Progress
-from bioshards.vocab import vocabulary_dir
 from bioshards.vocab.counting import count_inputs, word_counts
 from bioshards.vocab.counting.count_steps import VALIDATION_WORDS_FILE, WORDS_FILE
 from bioshards.vocab.counting.word_counts import CountConfig
-from bioshards.vocab.options import BuildOptions, ReportOptions, RewriteOptions
-from bioshards.vocab.report import vocabulary_metrics, vocabulary_report
-from bioshards.vocab.report.benchmark_texts import BenchmarkTexts, load_benchmark_texts
-from bioshards.vocab.tokenizer import published_vocabulary
+from bioshards.vocab.encoder.compatibility import find_incompatibilities
+from bioshards.vocab.options import AdoptOptions, BuildOptions, ReportOptions, RewriteOptions
+from bioshards.vocab.report import vocabulary_report
+from bioshards.vocab.report.vocabulary_report import BenchmarkTexts, load_benchmark_texts
+from bioshards.vocab.tokenizer import hugging_face
 from bioshards.vocab.tokenizer.pretokenizer import Pretokenizer
-from bioshards.vocab.training.vocabulary import build_vocabulary
+from bioshards.vocab.tokenizer.published_vocabulary import (
+    CasingOptions,
+    PublishedVocabulary,
+    load_published_vocabulary,
+)
+from bioshards.vocab.tokenizer.wordpiece import ALBERT_SPECIAL_TOKENS, SPECIAL_TOKENS
+from bioshards.vocab.training.vocabulary import build_vocabulary, check_size
+
+FORMAT: Final = 3
+"""Version of the data files: raised when the same words and recipe give other files."""
+_REPORT_FILES: Final = ("report.json", "report.html")
 
 
 def run_build(storage: Storage, options: BuildOptions, progress: Progress) -> str:
@@ -53,12 +77,8 @@ def run_build(storage: Storage, options: BuildOptions, progress: Progress) -> st
         FileNotFoundError, InputError, OutputMismatchError, ValueError: the options or the inputs are invalid.
     """
     recipe = options.make_recipe()
-    if options.min_count is not None and options.min_count < 1:
-        raise InvalidValueError(f"--min-count {options.min_count} is below 1")
-    if not options.output or "://" in options.output:
-        raise OutputMismatchError(
-            f"--output {options.output!r} is not a local directory, where vocabularies are built"
-        )
+    check_size(recipe)
+    output_dir = _resolve_output(options.output)
     count_config = CountConfig(recipe.pretokenizer, options.validation_fraction, options.seed)
     check_disjoint(options.folders, options.output)
     corpus_inputs = count_inputs.load_corpus_inputs(storage, options.folders)
@@ -68,53 +88,134 @@ def run_build(storage: Storage, options: BuildOptions, progress: Progress) -> st
             "--validation-fraction applies to documents, and all inputs are counted words. Split them with "
             "beam run shards_to_words --validation-fraction"
         )
-    comparison = load_comparison(options)
-    output_dir = OutputDir(os.path.abspath(options.output))
-    config = vocabulary_dir.make_config(recipe, count_config, options.min_count, corpus_inputs)
-    settings = vocabulary_dir.list_settings(config)
-    output_layout.check_config(storage, output_dir, settings)
-    if vocabulary_dir.is_up_to_date(storage, output_dir):
+    comparison = _load_comparison(options)
+    config = VocabularyConfig(
+        pipeline="vocab",
+        format=FORMAT,
+        recipe=msgspec.to_builtins(recipe),
+        counting=count_config.counting if has_documents else None,
+        min_count=options.min_count,
+        inputs=tuple(corpus_input.summary for corpus_input in corpus_inputs),
+        library_versions=_get_library_versions(),
+    )
+    output_layout.check_config(storage, output_dir, _list_settings(config))
+    if _is_up_to_date(storage, output_dir):
         return (
             f"{output_dir.path} is finished and its input is unchanged: nothing to do. For another report: "
-            f"python -m bioshards.vocab report {options.output} --compare NAME=PATH"
+            f"bioshards vocab report {options.output} --compare NAME=PATH"
         )
     os.makedirs(output_dir.path, exist_ok=True)
-    run = vocabulary_dir.make_run_info(
-        options.command, [corpus_input.folder for corpus_input in corpus_inputs]
-    )
-    training_counts = count_inputs.read_training_counts(
+    run = _make_run(options, *(corpus_input.folder for corpus_input in corpus_inputs))
+    counts = count_inputs.read_training_counts(
         storage, corpus_inputs, count_config, options.min_count, progress
     )
-    with progress.bar(f"training {recipe.algorithm} on {len(training_counts.words):,} distinct words"):
-        vocabulary = build_vocabulary(recipe, training_counts.words)
-    totals = vocabulary_dir.compute_totals(vocabulary, training_counts)
-    with progress.bar("measuring"):
-        measured_words = MeasuredWords.from_counts(
-            recipe.sentencepiece, training_counts.words, training_counts.validation_words
-        )
-        curve = None
-        if vocabulary.ranked_pieces and recipe.algorithm != "unigram":  # unigram pieces are ranked by score
-            curve = vocabulary_metrics.measure_curve(
-                vocabulary.ranked_pieces,
-                vocabulary.tokenizer,
-                measured_words.validation_words or measured_words.words,
-            )
-        report = measured_words.build_report(
-            vocabulary.tokenizer, curve, comparison, make_about(config, totals)
-        )
-    output_layout.check_config(storage, output_dir, settings)  # again: training took minutes
-    output_layout.mark_started(storage, output_dir, settings)
-    with lock_output(storage, output_dir):
-        output_layout.reset(storage, output_dir)
-        files = vocabulary_dir.list_files(vocabulary, recipe, training_counts)
-        vocabulary_dir.publish_vocabulary(storage, output_dir, files, totals, report, config, run)
-    return (
-        f"{format_summary(totals)}\nvocabulary: {output_dir.path}\nreport:     {output_dir.path}/report.html"
+    with progress.bar(f"training {recipe.algorithm} on {len(counts.words):,} distinct words"):
+        vocabulary = build_vocabulary(recipe, counts.words)
+    totals = VocabularyCounts(
+        pieces=vocabulary.tokenizer.get_vocab_size(),
+        words=counts.words.total(),
+        distinct_words=len(counts.words),
+        min_count=counts.min_count,
+        validation_words=counts.validation_words.total(),
+        trained_words=vocabulary.total_words,
+        distinct_trained_words=vocabulary.distinct_words,
+        alphabet=len(vocabulary.alphabet.characters),
+        alphabet_rarest=vocabulary.alphabet.rarest,
+        alphabet_coverage=round(vocabulary.alphabet.coverage, 7),
     )
+    manifest = VocabularyManifest(config=config, outputs=(), counts=totals, run=run)
+    tokenizer_config = hugging_face.make_tokenizer_config(recipe.casing, recipe.is_sentencepiece)
+    files = hugging_face.serialize_tokenizer(vocabulary.tokenizer, tokenizer_config)
+    if vocabulary.sentencepiece_model:
+        files["spiece.model"] = vocabulary.sentencepiece_model
+    files[WORDS_FILE] = b"".join(word_counts.lines_from_counts(counts.words))
+    if counts.validation_words:
+        files[VALIDATION_WORDS_FILE] = b"".join(word_counts.lines_from_counts(counts.validation_words))
+    with progress.bar("measuring"):
+        files |= _measure(vocabulary.tokenizer, counts.words, counts.validation_words, comparison, manifest)
+    where = _publish(storage, output_dir, files, manifest)
+    return f"{_format_summary(totals)}\n{where}"
+
+
+def run_adopt(storage: Storage, options: AdoptOptions, progress: Progress) -> str:
+    """Write the directory of a published vocabulary, with its ids.
+
+    Args:
+        progress: shows the current step.
+
+    Returns:
+        The message to print.
+
+    Raises:
+        FileNotFoundError, InvalidValueError, OutputMismatchError: the options or the vocabulary are invalid.
+    """
+    output_dir = _resolve_output(options.output)
+    published = _load_supported(options)
+    tokenizer, casing = published.tokenizer, published.casing
+    comparison = _load_comparison(options)
+    with open(published.file, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    config = VocabularyConfig(
+        pipeline="vocab",
+        format=FORMAT,
+        recipe={
+            "algorithm": "adopted",
+            "file": os.path.basename(published.file),
+            "sha256": digest,
+            "lower_case": casing.lower_case,
+            "strip_accents": casing.strip_accents,
+            "sentencepiece": published.is_sentencepiece,
+        },
+        counting=None,
+        min_count=None,
+        inputs=(),
+        library_versions=_get_library_versions(),
+    )
+    output_layout.check_config(storage, output_dir, _list_settings(config))
+    summary = (
+        f"{tokenizer.get_vocab_size():,} pieces of {published.file}: "
+        f"{'SentencePiece' if published.is_sentencepiece else 'WordPiece'}, "
+        f"{'lower case' if casing.lower_case else 'cased'}, "
+        f"accents {'stripped' if casing.strip_accents else 'kept'}"
+    )
+    if _is_up_to_date(storage, output_dir):
+        return f"{summary}\n{output_dir.path} is finished and the vocabulary unchanged: nothing to do"
+    os.makedirs(output_dir.path, exist_ok=True)
+    run = _make_run(options, os.path.abspath(options.path))
+    totals = VocabularyCounts(
+        pieces=tokenizer.get_vocab_size(),
+        words=0,
+        distinct_words=0,
+        min_count=1,
+        validation_words=0,
+        trained_words=0,
+        distinct_trained_words=0,
+        alphabet=None,
+        alphabet_rarest=None,
+        alphabet_coverage=None,
+    )
+    manifest = VocabularyManifest(config=config, outputs=(), counts=totals, run=run)
+    # The class of the family makes the normaliser anew from its options; where this would lose something,
+    # the class is the one that reads tokenizer.json alone.
+    tokenizer_config = hugging_face.make_tokenizer_config(casing, published.is_sentencepiece)
+    if not published.is_sentencepiece:
+        normalizer = tokenizer.normalizer
+        tokenizer_config["tokenize_chinese_chars"] = getattr(normalizer, "handle_chinese_chars", True)
+    if not hugging_face.is_rebuilt(tokenizer, casing):
+        tokenizer_config["tokenizer_class"] = "PreTrainedTokenizerFast"
+    files = hugging_face.serialize_tokenizer(tokenizer, tokenizer_config)
+    if published.spiece_model is not None:
+        files["spiece.model"] = published.spiece_model
+    with progress.bar("measuring"):
+        files |= _measure(tokenizer, {}, {}, comparison, manifest)
+    where = _publish(storage, output_dir, files, manifest)
+    return f"{summary}\n{where}"
 
 
 def run_report(storage: Storage, options: RewriteOptions, progress: Progress) -> str:
     """Rewrite the report of a finished vocabulary, and return the message to print.
+
+    An interrupted run may have rewritten one file of the report: it is safe to repeat.
 
     Raises:
         FileNotFoundError, InputError: the vocabulary is not finished, or a baseline is missing.
@@ -122,33 +223,84 @@ def run_report(storage: Storage, options: RewriteOptions, progress: Progress) ->
     folder = options.folder
     output_dir = OutputDir(os.path.abspath(folder))
     manifest = _read_vocabulary_manifest(storage, folder, output_dir)
-    comparison = load_comparison(options)
-    if not vocabulary_dir.is_up_to_date(storage, output_dir, vocabulary_dir.REPORT_FILES):
+    comparison = _load_comparison(options)
+    if not _is_up_to_date(storage, output_dir, any_size=_REPORT_FILES):
         raise InputError(f"{folder} lacks files that its manifest.json lists: build it again")
-    output_layout.mark_started(storage, output_dir, vocabulary_dir.list_settings(manifest.config))
+    output_layout.mark_started(storage, output_dir, _list_settings(manifest.config))
     with lock_output(storage, output_dir):
         with progress.bar("measuring"):
-            tokenizer = Tokenizer.from_file(f"{output_dir.path}/tokenizer.json")
-            measured_words = MeasuredWords.from_counts(
-                bool(manifest.config.recipe["sentencepiece"]),
+            report_files = _measure(
+                Tokenizer.from_file(f"{output_dir.path}/tokenizer.json"),
                 _read_counts(storage, f"{output_dir.path}/{WORDS_FILE}"),
                 _read_counts(storage, f"{output_dir.path}/{VALIDATION_WORDS_FILE}"),
+                comparison,
+                manifest,
             )
-            # The curve needs the order of training, which the ids do not always have.
-            old_curve = storage.read_json(f"{output_dir.path}/report.json")["curve"]
-            curve = old_curve and old_curve["points"]
-            about = make_about(manifest.config, manifest.counts)
-            new_report = measured_words.build_report(tokenizer, curve, comparison, about)
-        vocabulary_dir.replace_report(storage, output_dir, manifest, new_report)
+        new_outputs = {
+            name: _write_file(storage, output_dir.path, name, data) for name, data in report_files.items()
+        }
+        outputs = tuple(new_outputs.get(output.file, output) for output in manifest.outputs)
+        write_manifest(storage, output_dir.manifest_path, msgspec.structs.replace(manifest, outputs=outputs))
     return f"report:     {output_dir.path}/report.html"
 
 
-def _read_vocabulary_manifest(storage: Storage, folder: str, output_dir: OutputDir) -> VocabularyManifest:
-    """Read the manifest of a finished vocabulary.
+# The directory
 
-    Raises:
-        InputError: the directory is not a finished vocabulary of this version.
-    """
+
+def _resolve_output(output: str) -> OutputDir:
+    if not output or "://" in output:
+        raise OutputMismatchError(
+            f"--output {output!r} is not a local directory, where vocabularies are built"
+        )
+    return OutputDir(os.path.abspath(output))
+
+
+def _get_library_versions() -> dict[str, str]:
+    """Return the versions of the libraries that a vocabulary depends on."""
+    return {"sentencepiece": sentencepiece.__version__, "tokenizers": tokenizers.__version__}
+
+
+def _list_settings(config: VocabularyConfig) -> dict[str, Any]:
+    """Return a configuration, which a rerun must share, as JSON gives it."""
+    settings: dict[str, Any] = json.loads(json.dumps(msgspec.to_builtins(config)))
+    return settings
+
+
+def _make_run(options: ReportOptions, *inputs: str) -> VocabularyRun:
+    return VocabularyRun(command=("bioshards", "vocab", *options.command), inputs=inputs)
+
+
+def _is_up_to_date(storage: Storage, output_dir: OutputDir, any_size: tuple[str, ...] = ()) -> bool:
+    """Return True if the manifest exists and every file that it lists has its size, or is of any size."""
+    manifest = find_manifest(storage, output_dir.path, VocabularyManifest)
+    return manifest is not None and is_complete(storage, output_dir.path, manifest, any_size=any_size)
+
+
+def _publish(
+    storage: Storage, output_dir: OutputDir, files: Mapping[str, bytes], manifest: VocabularyManifest
+) -> str:
+    """Write the files of a vocabulary, the manifest last, and return where they are."""
+    settings = _list_settings(manifest.config)
+    output_layout.check_config(storage, output_dir, settings)  # again: training took minutes
+    output_layout.mark_started(storage, output_dir, settings)
+    with lock_output(storage, output_dir):
+        output_layout.reset(storage, output_dir)
+        outputs = tuple(_write_file(storage, output_dir.path, name, data) for name, data in files.items())
+        run = msgspec.structs.replace(manifest.run, finished_at=utc_now())
+        manifest = msgspec.structs.replace(manifest, outputs=outputs, run=run)
+        write_manifest(storage, output_dir.manifest_path, manifest)
+    return f"vocabulary: {output_dir.path}\nreport:     {output_dir.path}/report.html"
+
+
+def _write_file(storage: Storage, folder: str, name: str, data: bytes) -> OutputFile:
+    with storage.write(f"{folder}/{name}") as file:
+        writer = HashingWriter(file)
+        writer.write(data)
+    return OutputFile(name, writer.size, writer.sha256)
+
+
+def _read_vocabulary_manifest(storage: Storage, folder: str, output_dir: OutputDir) -> VocabularyManifest:
+    """Read the manifest of a finished vocabulary of this version."""
     manifest: Manifest | None
     try:
         manifest = read_manifest(storage, output_dir.path)
@@ -157,128 +309,13 @@ def _read_vocabulary_manifest(storage: Storage, folder: str, output_dir: OutputD
     except ManifestError as error:
         raise InputError(str(error)) from error
     if not isinstance(manifest, VocabularyManifest):
-        raise InputError(
-            f"{folder} is not a finished vocabulary: build it with python -m bioshards.vocab build"
-        )
-    if manifest.config.format != vocabulary_dir.FORMAT:
+        raise InputError(f"{folder} is not a finished vocabulary: build it with bioshards vocab build")
+    if manifest.config.format != FORMAT:
         raise InputError(
             f"{folder} was made by another version of bioshards (format {manifest.config.format}, this is "
-            f"{vocabulary_dir.FORMAT}). Build it again: python -m bioshards.vocab build with another --output"
+            f"{FORMAT}). Build it again: bioshards vocab build with another --output"
         )
     return manifest
-
-
-def format_summary(totals: VocabularyCounts) -> str:
-    """Return a few lines about the pieces, the words and the alphabet."""
-    words, distinct, min_count = totals.words, totals.distinct_words, totals.min_count
-    rare_note = f"; words with fewer than {min_count:,} occurrences may be left out" if min_count > 1 else ""
-    lines = [f"{totals.pieces:,} pieces from {words:,} words, {distinct:,} distinct{rare_note}"]
-    if totals.alphabet is not None:
-        coverage, rarest_count = f"{100 * (totals.alphabet_coverage or 0):.7g} %", totals.alphabet_rarest or 0
-        frequency_note = f" with {rarest_count:,} occurrences or more" if rarest_count > 1 else ""
-        lines.append(
-            f"alphabet: {totals.alphabet:,} characters, all that occur{frequency_note}; {coverage} of the "
-            "words' characters"
-        )
-    return "\n".join(lines)
-
-
-_REPORT_NAMES: Final = {
-    "character_coverage": "coverage",
-    "num_unused_tokens": "unused",
-    "entity_placeholders": "dummies",
-    "sort_by_collation": "by_collation",
-    "pretokenizer": "kind",
-    "validation_words": "held_out_words",
-    "validation_fraction": "hold_out",
-    "library_versions": "tools",
-}
-"""Names in report.json of fields of the manifest, so that the bytes of report.json stay the same."""
-
-
-def make_about(config: VocabularyConfig, totals: VocabularyCounts) -> dict[str, Any]:
-    """Return the ``about`` part of the report: the recipe, the counts and the inputs."""
-    settings = vocabulary_dir.list_settings(config)
-    about = {
-        **settings["recipe"],
-        **msgspec.to_builtins(totals),
-        **(settings["counting"] or {}),
-        **{key: settings[key] for key in ("inputs", "library_versions")},
-    }
-    return {_REPORT_NAMES.get(name, name): value for name, value in about.items()}
-
-
-class Comparison(NamedTuple):
-    """What a report compares with: tokenizers by name, and evaluation sets if requested."""
-
-    tokenizers: dict[str, Tokenizer]
-    benchmark_texts: list[BenchmarkTexts] | None
-
-
-def load_comparison(options: ReportOptions) -> Comparison:
-    """Load the baselines and evaluation sets, and print warnings about them.
-
-    Raises:
-        FileNotFoundError, ValueError: a baseline or the folder of evaluation sets is missing or invalid.
-    """
-    names = [baseline.name for baseline in options.compare]
-    if len({*names, vocabulary_report.DEFAULT_NAME}) <= len(names):
-        raise InvalidValueError(
-            f"--compare: names must differ from each other and from {vocabulary_report.DEFAULT_NAME!r}: "
-            f"{', '.join(names)}"
-        )
-    with warnings.catch_warnings(record=True) as caught_warnings:
-        warnings.simplefilter("always", UserWarning)
-        tokenizers = {
-            baseline.name: published_vocabulary.load_tokenizer(baseline.path) for baseline in options.compare
-        }
-    for warning in caught_warnings:
-        print(f"notice: {warning.message}", file=sys.stderr)
-    return Comparison(
-        tokenizers, load_benchmark_texts(options.benchmark_texts) if options.benchmark_texts else None
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredWords:
-    """Words to measure with: BERT's, or those between white space for SentencePiece."""
-
-    pretokenizer: str
-    words: Mapping[str, int]
-    validation_words: Mapping[str, int]
-
-    @classmethod
-    def from_counts(
-        cls, sentencepiece: bool, words: Mapping[str, int], validation_words: Mapping[str, int]
-    ) -> MeasuredWords:
-        """Convert words as they were counted for the vocabulary."""
-        if sentencepiece:
-            return cls("white-space", words, validation_words)
-        pretokenize = Pretokenizer()
-        return cls(
-            "bert",
-            word_counts.convert_counts(words, pretokenize),
-            word_counts.convert_counts(validation_words, pretokenize),
-        )
-
-    def build_report(
-        self,
-        tokenizer: Tokenizer,
-        curve: Sequence[Mapping[str, Any]] | None,
-        comparison: Comparison,
-        about: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        """Return the data of report.json."""
-        return vocabulary_report.build_report(
-            tokenizer,
-            words=self.words,
-            validation_words=self.validation_words or None,
-            curve=curve,
-            baselines=comparison.tokenizers,
-            benchmark_texts=comparison.benchmark_texts,
-            about=about,
-            pretokenizer=self.pretokenizer,
-        )
 
 
 def _read_counts(storage: Storage, path: str) -> Mapping[str, int]:
@@ -286,3 +323,111 @@ def _read_counts(storage: Storage, path: str) -> Mapping[str, int]:
         return {}
     with storage.open(path) as file:
         return word_counts.read_counts(file)
+
+
+def _format_summary(totals: VocabularyCounts) -> str:
+    """Return a few lines about the pieces, the words and the alphabet of a built vocabulary."""
+    rare_note = ""
+    if totals.min_count > 1:
+        rare_note = f"; words with fewer than {totals.min_count:,} occurrences may be left out"
+    rarest, coverage = totals.alphabet_rarest or 0, f"{100 * (totals.alphabet_coverage or 0):.7g} %"
+    frequency_note = f" with {rarest:,} occurrences or more" if rarest > 1 else ""
+    return (
+        f"{totals.pieces:,} pieces from {totals.words:,} words, {totals.distinct_words:,} distinct"
+        f"{rare_note}\n"
+        f"alphabet: {totals.alphabet:,} characters, all that occur{frequency_note}; {coverage} of the "
+        "words' characters"
+    )
+
+
+# Published vocabularies
+
+
+def _load_supported(options: AdoptOptions) -> PublishedVocabulary:
+    """Load a published vocabulary of BERT's or ALBERT's tokenizer, and mark its special tokens."""
+    lower_case = None if options.cased is None else not options.cased
+    published = _load_published(options.path, CasingOptions(lower_case, options.strip_accents))
+    tokenizer = published.tokenizer
+    if isinstance(tokenizer.model, WordPiece | Unigram):
+        special_tokens = ALBERT_SPECIAL_TOKENS if published.is_sentencepiece else SPECIAL_TOKENS
+        missing = [name for name in special_tokens if tokenizer.token_to_id(name) is None]
+        if missing:
+            raise InvalidValueError(
+                f"{published.file} lacks {', '.join(missing)}: pretraining needs the special tokens of "
+                f"{'ALBERT' if published.is_sentencepiece else 'BERT'}, {', '.join(special_tokens)}. Give a "
+                "vocabulary of such a model"
+            )
+        hugging_face.add_special_tokens(tokenizer, special_tokens)
+    for reason in find_incompatibilities(json.loads(tokenizer.to_str()), tokenizer):
+        raise InvalidValueError(
+            f"{published.file} has {reason}: bioshards encodes with the tokenizers of BERT and ELECTRA "
+            "(WordPiece) and of ALBERT (SentencePiece unigram) only"
+        )
+    return published
+
+
+def _load_published(path: str, casing: CasingOptions) -> PublishedVocabulary:
+    published = load_published_vocabulary(path, casing)
+    if published.notice:
+        print(f"notice: {published.notice}", file=sys.stderr)
+    return published
+
+
+# The report
+
+
+class _Comparison(NamedTuple):
+    """What a report compares with: tokenizers by name, and evaluation sets if requested."""
+
+    tokenizers: dict[str, Tokenizer]
+    benchmark_texts: list[BenchmarkTexts] | None
+
+
+def _load_comparison(options: ReportOptions) -> _Comparison:
+    """Load the baselines and evaluation sets, and print warnings about them."""
+    names = [baseline.name for baseline in options.compare]
+    if len({*names, vocabulary_report.OWN_NAME}) <= len(names):
+        raise InvalidValueError(
+            f"--compare: names must differ from each other and from {vocabulary_report.OWN_NAME!r}: "
+            f"{', '.join(names)}"
+        )
+    baselines = {
+        baseline.name: _load_published(baseline.path, CasingOptions()).tokenizer
+        for baseline in options.compare
+    }
+    texts = load_benchmark_texts(options.benchmark_texts) if options.benchmark_texts else None
+    return _Comparison(baselines, texts)
+
+
+def _measure(
+    tokenizer: Tokenizer,
+    words: Mapping[str, int],
+    validation_words: Mapping[str, int],
+    comparison: _Comparison,
+    manifest: VocabularyManifest,
+) -> dict[str, bytes]:
+    """Return the files of the report, measured on BERT's words, or for SentencePiece on those as counted."""
+    kind = "white-space"
+    if not isinstance(tokenizer.model, Unigram):
+        kind, pretokenize = "bert", Pretokenizer()
+        words = word_counts.convert_counts(words, pretokenize)
+        validation_words = word_counts.convert_counts(validation_words, pretokenize)
+    settings = _list_settings(manifest.config)
+    about = {
+        **settings["recipe"],
+        **msgspec.to_builtins(manifest.counts),
+        **(settings["counting"] or {}),
+        **{key: settings[key] for key in ("inputs", "library_versions")},
+    }
+    report = vocabulary_report.build_report(
+        tokenizer,
+        words=words,
+        validation_words=validation_words or None,
+        baselines=comparison.tokenizers,
+        benchmark_texts=comparison.benchmark_texts,
+        about=about,
+        pretokenizer=kind,
+    )
+    report_json = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
+    report_html = vocabulary_report.render_page(report)
+    return dict(zip(_REPORT_FILES, (report_json.encode(), report_html.encode()), strict=True))

@@ -2,7 +2,7 @@
 
 Most chunks of a text (the parts between two blanks, U+0020) have occurred before.  The accepted tokenizers
 (encoder/compatibility.py) never look across a blank, so the ids of a text are those of its chunks in order,
-and the ids of each chunk are cached (encoder/bounded_cache.py).  Arrow splits the sentences in batches and
+and the ids of each chunk are cached (``BoundedCache``).  Arrow splits the sentences in batches and
 finds the distinct chunks, so that Python handles one chunk in ten.  encoder/chunk_encoders.py encodes the
 chunks that are not in the cache.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import json
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,9 +23,7 @@ from tokenizers import Tokenizer
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.vocab.encoder.arrow_chunks import join_chunk_ids
-from bioshards.vocab.encoder.bounded_cache import BoundedCache
-from bioshards.vocab.encoder.chunk_encoders import make_chunk_encoder
+from bioshards.vocab.encoder.chunk_encoders import BoundedCache, join_chunk_ids, make_chunk_encoder
 from bioshards.vocab.encoder.compatibility import TokenizerJson, find_incompatibilities
 from bioshards.vocab.tokenizer.wordpiece import SENTENCEPIECE_SPACE
 
@@ -92,23 +90,25 @@ class Encoder:
         except Exception as error:  # the library raises bare exceptions
             raise InvalidValueError(
                 f"{path} cannot be read by the tokenizers library: {error}. Give the --output of a finished "
-                "`python -m bioshards.vocab build`, or build it again."
+                "`bioshards vocab build`, or build it again."
             ) from None
         self._hf_tokenizer.encode_special_tokens = special_as_text
         tokenizer_json = json.loads(self._hf_tokenizer.to_str())
         for reason in find_incompatibilities(tokenizer_json, self._hf_tokenizer):
             raise InvalidValueError(
                 f"{path} has {reason}: text cannot be encoded chunk by chunk. Encode with the tokenizers "
-                "library, or build a vocabulary with `python -m bioshards.vocab build`."
+                "library, or build a vocabulary with `bioshards vocab build`."
             )
         ids = self._hf_tokenizer.get_vocab()
         self.size = 1 + max(ids.values(), default=0)
         self.special_ids = {
             token["content"]: token["id"] for token in tokenizer_json["added_tokens"] if token["special"]
         }
-        self.unknown_id = _find_unknown_id(tokenizer_json["model"], ids)
+        model = tokenizer_json["model"]
+        unknown_id = ids[model["unk_token"]] if model["type"] == "WordPiece" else model["unk_id"]
+        self.unknown_id: int = -1 if unknown_id is None else unknown_id
         self.pad_id = next((self.special_ids[name] for name in _PAD_TOKENS if name in self.special_ids), -1)
-        self.is_sentencepiece: bool = tokenizer_json["model"]["type"] == "Unigram"
+        self.is_sentencepiece: bool = model["type"] == "Unigram"
         self._typecode = "H" if self.size <= 1 << 16 else "I"
         text_json, text_tokenizer = tokenizer_json, self._hf_tokenizer
         if special_as_text and self.is_sentencepiece:
@@ -179,13 +179,8 @@ def _read_tokenizer_file(storage: Storage, folder: str, path: str) -> bytes:
         problem = "has no tokenizer.json" if storage.is_folder(folder) else "is not a directory"
         raise InputNotFoundError(
             f"{folder} {problem}: it is not a vocabulary. Give the --output of a finished "
-            "`python -m bioshards.vocab build`."
+            "`bioshards vocab build`."
         ) from None
-
-
-def _find_unknown_id(model: Mapping[str, Any], ids: dict[str, int]) -> int:
-    token_id: int | None = ids[model["unk_token"]] if model["type"] == "WordPiece" else model["unk_id"]
-    return -1 if token_id is None else token_id
 
 
 def _hide_special_pieces(tokenizer_json: TokenizerJson) -> dict[str, Any]:

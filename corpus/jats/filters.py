@@ -223,9 +223,7 @@ def find_drop_reason(metadata: ArticleMetadata, has_body: bool, config: PmcConfi
         return "licence"
     if metadata.language and not config.selects_language(metadata.language):
         return "language"
-    reason = find_common_drop_reason(
-        config, metadata.year, metadata.journal, metadata.issns, metadata.columns
-    )
+    reason = find_common_drop_reason(config, metadata.journal, metadata.issns, metadata.columns)
     if reason:
         return reason
     if config.article_types and metadata.article_type not in {name.lower() for name in config.article_types}:

@@ -161,7 +161,8 @@ def finish_manifest(manifest: ManifestT, inputs_key: str) -> ManifestT:
         inputs_key: key of the inputs; '' if a rerun may mend one of them.
     """
     key = _make_manifest_key(manifest, inputs_key) if inputs_key else ""
-    run = msgspec.structs.replace(manifest.run, finished_at=utc_now(), inputs_key=key)
+    finished_at = manifest.run.finished_at or utc_now()  # that of a page that is written before the manifest
+    run = msgspec.structs.replace(manifest.run, finished_at=finished_at, inputs_key=key)
     return msgspec.structs.replace(manifest, run=run)
 
 

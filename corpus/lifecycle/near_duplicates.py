@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 import re
 import string
 import unicodedata
@@ -40,10 +39,8 @@ from numpy.typing import NDArray
 from bioshards.corpus import splitmix
 from bioshards.corpus.lifecycle import decisions
 from bioshards.corpus.lifecycle.job import ShardsJob, StageResult
-from bioshards.corpus.manifest import Shard, sweep
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 
@@ -513,40 +510,6 @@ def write_decisions(
         output.work_path("decisions/near-duplicates.arrow"),
         _open_signatures(storage, sources).find_near_duplicates(candidates),
     )
-
-
-def write_duplicate_list(
-    storage: Storage, path: str, sources: Sequence[SignatureSource], decisions_path: str
-) -> Shard:
-    """Write the ids of near duplicates, of their originals, and the estimated similarities, in order.
-
-    Returns:
-        The entry of the file in the manifest.
-    """
-    rows = 0
-    with (
-        arrow_io.open_mapped(storage, decisions_path) as file,
-        pa.ipc.open_file(file) as reader,
-        storage.write(path) as out,
-    ):
-        writer = HashingWriter(out)
-        writer.write(DUPLICATES_HEADER)
-        for index, source in enumerate(sources):
-            batch = reader.get_batch(index)
-            if not batch.num_rows:
-                continue
-            rows += batch.num_rows
-            documents = _read_columns(storage, source, ["id", "position"])
-            ids = documents["id"].take(pc.index_in(batch["position"], documents["position"]))
-            for document_id, decision in zip(ids.to_pylist(), batch.to_pylist(), strict=True):
-                line = f"{document_id}\t{decision['duplicate_of']}\t{decision['similarity']:.3f}\n"
-                writer.write(line.encode())
-    return Shard(os.path.basename(path), rows, writer.size, writer.sha256)
-
-
-def sweep_signatures(storage: Storage, output: OutputDir, sources: Iterable[SignatureSource]) -> None:
-    """Remove the signatures in the work folder that belong to other shards than these."""
-    sweep(storage, [output.work_path("signatures")], {source.path for source in sources if source.path})
 
 
 def _open_signatures(storage: Storage, sources: Sequence[SignatureSource]) -> SignatureTable:

@@ -115,6 +115,9 @@ def _build_manifest(
     finalize_results = [result for _, result in usable_results]
     config, documents = job.config, job.documents
     funnel = _sum_counts(finalize_result.funnel for finalize_result in finalize_results)
+    num_kept = funnel.pop("kept", 0)
+    # Reused work files of an older version may have a reason that this one does not have: it comes last.
+    drop_reasons = dict.fromkeys([*documents.drop_reasons, *sorted(funnel)])
     rejected = _sum_counts(stage_result.rejected for stage_result in stage_results)
     records = sum(stage_result.records for stage_result in stage_results)
     counts = _sum_counts(finalize_result.counts for finalize_result in finalize_results)
@@ -144,8 +147,8 @@ def _build_manifest(
         funnel={
             "records": records,
             **{f"rejected: {reason}": count for reason, count in sorted(rejected.items())},
-            **{f"dropped: {reason}": funnel[reason] for reason in documents.drop_reasons if reason in funnel},
-            "kept": funnel.get("kept", 0),
+            **{f"dropped: {reason}": funnel[reason] for reason in drop_reasons if reason in funnel},
+            "kept": num_kept,
         },
         counts=DocumentCounts(
             documents=counts.get("documents", 0),

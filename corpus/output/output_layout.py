@@ -34,11 +34,9 @@ _WORK_FOLDERS: Final = (
     "decisions",  # what is dropped of each source
     "final_reports",  # on the final shards of sources, with their duplicates
     "shard_keys",  # keys of the documents of shards
-    "signatures",  # of the documents of shards, by a digest of what they depend on
     "word_counts",  # of shards
-    "merged_buckets",  # of words or rows
+    "merged_buckets",  # of words
     "build_reports",  # on the rows of shard groups
-    "shuffle_spill",  # rows that wait for the global shuffle
 )
 
 
@@ -120,12 +118,8 @@ class OutputDir:
         return f"{self.work_folder}/word_counts/{sha256}.{suffix}"
 
     def merged_bucket_path(self, bucket: int, file: str) -> str:
-        """Return the path of a merged bucket of words or rows."""
+        """Return the path of a merged bucket of words."""
         return f"{self.work_folder}/merged_buckets/{bucket:05d}-{file}"
-
-    def shuffle_spill_path(self, file: str) -> str:
-        """Return the path of a file of rows that wait for the global shuffle."""
-        return f"{self.work_folder}/shuffle_spill/{file}"
 
 
 def lock_output(
@@ -154,6 +148,7 @@ def check_config(storage: Storage, output_dir: OutputDir, config: dict[str, Any]
     if previous_config is None:  # complete, without its work folder
         previous_config = config_of(storage, output_dir.path)
     if previous_config is not None:
+        previous_config = _rename_years(previous_config)
         if previous_config.get("pipeline") != config.get("pipeline"):
             raise OutputMismatchError(
                 f"{output_dir.path} was written by {previous_config.get('pipeline')}, and this is "
@@ -179,6 +174,16 @@ def check_config(storage: Storage, output_dir: OutputDir, config: dict[str, Any]
             f"{shorten_list(foreign_files)}). "
             "Choose another --output or empty that folder."
         )
+
+
+def _rename_years(config: dict[str, Any]) -> dict[str, Any]:
+    """Return a configuration with ``published`` in place of ``years``, which outputs until 2026 have."""
+    documents = config.get("document_config")
+    if not isinstance(documents, dict) or "years" not in documents:
+        return config
+    others = {name: value for name, value in documents.items() if name != "years"}
+    bounds = [f"{year:04}" if 0 < year < 9999 else "" for year in documents["years"]]
+    return {**config, "document_config": {**others, "published": bounds}}
 
 
 def list_output_files(storage: Storage, output: str) -> list[str]:
@@ -228,7 +233,9 @@ def remove_leftovers(storage: Storage, output_dir: OutputDir) -> None:
 def _describe_changes(before: dict[str, Any], now: dict[str, Any]) -> str:
     flat_before, flat_now = _flatten(before), _flatten(now)
     return "; ".join(
-        f"{name} was {flat_before.get(name)!r}, now {flat_now.get(name)!r}"
+        f"{name} was {flat_before.get(name)!r}, now {flat_now[name]!r}"
+        if name in flat_now
+        else f"{name} was {flat_before[name]!r}, and this version of bioshards has no such option"
         for name in sorted(flat_before.keys() | flat_now.keys())
         if flat_before.get(name) != flat_now.get(name)
     )

@@ -184,9 +184,7 @@ def find_drop_reason(
     """
     if citation.pmid < config.min_pmid:
         return "below-min-pmid"
-    reason = find_common_drop_reason(
-        config, citation.year, citation.journal, citation.issns, citation.columns
-    )
+    reason = find_common_drop_reason(config, citation.journal, citation.issns, citation.columns)
     if reason:
         return reason
     if config.mesh or config.drop_mesh:

@@ -9,10 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from typing import Final
-
-NUM_COLOURS: Final = 7
-"""Colours of page.html for bars and lines: ``--c0`` and the following."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +18,12 @@ class Bar:
     Attributes:
         size: its length in per cent of its room; without one it is not drawn.
         start: where it begins, in per cent.
-        colour: number of a colour of the page.
-        is_hollow: draw only its border.
-        interval: ends of the line through it, in per cent, or None.
+        colour: number of a colour of page.html: ``--c0`` or ``--c1``.
     """
 
     size: float
     start: float = 0
     colour: int = 0
-    is_hollow: bool = False
-    interval: tuple[float, float] | None = None
 
 
 def render_page(package: str, template: str, **values: object) -> str:

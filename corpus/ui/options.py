@@ -9,6 +9,7 @@ Literal names its values, and ``Overrides[C]`` has an option for each field of `
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import inspect
 import os
@@ -18,10 +19,10 @@ import tomllib
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
-from bioshards.corpus.errors import InvalidValueError, suggest_nearest
+from bioshards.corpus.errors import OK, USAGE_ERROR, InvalidValueError, escape_line, suggest_nearest
 from bioshards.corpus.languages import parse_language
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Option:
         name: name of the option, if it is not the field's.
         metavar: stands for the value in ``--help``; default: N of int, X of float, else the field's name.
         choices: values, if the type does not name them.
+        absent_choices: values of other commands that this one lacks, with the reason.
         parse: parses the value, or an item of ``many``; raises argparse.ArgumentTypeError.
         many: a tuple is given by repeating the option (``repeat``), or by several words (``words``).
     """
@@ -50,6 +52,7 @@ class Option:
     name: str = ""
     metavar: str | None = None
     choices: Sequence[str] | None = None
+    absent_choices: Mapping[str, str] = dataclasses.field(default_factory=dict)
     parse: Callable[[str], object] | None = None
     many: Literal["repeat", "words"] | None = None
 
@@ -79,20 +82,43 @@ _HOME = re.compile(r"(--[\w-]+=)?(~(?:/.*)?)")
 
 
 class OptionParser(argparse.ArgumentParser):
-    """A parser that takes options by their whole names only, also in its subcommands.
+    """A parser that takes options by their whole names only and reports a mistake in one line.
 
     ``~`` is expanded in every path.
     """
+
+    _words: Sequence[str] = ()
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, **settings)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        expanded = [
+        self._words = [
             (home[1] or "") + os.path.expanduser(home[2]) if (home := _HOME.fullmatch(word)) else word
             for word in (sys.argv[1:] if args is None else args)
         ]
-        return super().parse_known_args(expanded, namespace)
+        parsed, unknown = super().parse_known_args(self._words, namespace)
+        self.refuse_unknown(unknown)
+        return parsed, unknown
+
+    def refuse_unknown(self, words: Sequence[str]) -> None:
+        """Report the first word that belongs to no option, with the nearest option."""
+        for word in words:
+            name = word.partition("=")[0]
+            if not word.startswith("-"):
+                self.report(f"unexpected word {word!r}: no option before it takes it")
+            self.report(f"unknown option {name}{suggest_nearest(name, self._option_string_actions)}")
+
+    def error(self, message: str) -> NoReturn:
+        """Report a misspelt option, which may be why another one is missing, or else this message."""
+        end = self._words.index("--") if "--" in self._words else len(self._words)
+        names = [word.partition("=")[0] for word in self._words[:end] if word.startswith("--")]
+        self.refuse_unknown([name for name in names if name not in self._option_string_actions])
+        self.report(message)
+
+    def report(self, message: str) -> NoReturn:
+        """Print a mistake in the command line and end the process."""
+        report_usage_error(self.prog, message)
 
     def add_options(self, options_type: type) -> None:
         """Add an option for every field of a dataclass, group by group."""
@@ -110,19 +136,47 @@ class OptionParser(argparse.ArgumentParser):
         self.add_options(options_type)
         return from_args(options_type, self.parse_args(argv))
 
-    def parse_command(
-        self, commands: Mapping[str, tuple[type[OptionsT], str]], argv: Sequence[str]
-    ) -> OptionsT:
-        """Parse a command line whose first word is a command into the dataclass of that command.
 
-        Args:
-            commands: dataclass and help text of each command.
-        """
-        subparsers = self.add_subparsers(dest="command", required=True)
-        for name, (options_type, help_text) in commands.items():
-            subparsers.add_parser(name, help=help_text).add_options(options_type)
-        args = self.parse_args(argv)
-        return from_args(commands[args.command][0], args)
+def parse_command(
+    program: str, commands: Mapping[str, tuple[type[OptionsT], str]], argv: Sequence[str]
+) -> OptionsT:
+    """Parse a command line whose first word is a command into the dataclass of that command.
+
+    Args:
+        program: what is typed before the command.
+        commands: dataclass and help text of each command.
+        argv: the words after the program.
+    """
+    usage = f"usage: {program} COMMAND ...\n\n"
+    usage += "".join(f"  {name:17} {help_text}\n" for name, (_, help_text) in commands.items())
+    usage += f"\n{program} COMMAND --help describes a command.\n"
+    name = choose_command(program, list(commands), argv, usage)
+    options_type, help_text = commands[name]
+    description = help_text[0].upper() + help_text[1:] + "."
+    return OptionParser(prog=f"{program} {name}", description=description).parse_options(
+        options_type, argv[1:]
+    )
+
+
+def choose_command(
+    program: str, known: Sequence[str], argv: Sequence[str], usage: str, kind: str = "command"
+) -> str:
+    """Return the first word if it is one of the known ones; else print help or what is wrong, and exit."""
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        print(usage, end="")
+        sys.exit(OK if argv else USAGE_ERROR)
+    if argv[0] not in known:
+        hint = suggest_nearest(argv[0], known, 0.4) or f"; there are: {', '.join(known)}"
+        report_usage_error(program, f"unknown {kind} {argv[0]!r}{hint}")
+    return argv[0]
+
+
+def report_usage_error(program: str, message: str) -> NoReturn:
+    """Print what is wrong with a command line, in one line, and exit."""
+    hint = f"{message.rstrip('.')}. See {program} --help"
+    with contextlib.suppress(OSError):
+        print(f"{program.split()[0]}: {escape_line(hint)}", file=sys.stderr)
+    sys.exit(USAGE_ERROR)
 
 
 class _Field(NamedTuple):
@@ -180,8 +234,9 @@ def _add_option(group: argparse._ActionsContainer, field: _Field, option: Option
     if is_list:
         value_type = typing.get_args(value_type)[0]
     choices = typing.get_args(value_type) if typing.get_origin(value_type) is Literal else option.choices
-    parse = option.parse or (str if choices else value_type)
+    parse = option.parse or (_choice_of(choices, option.absent_choices) if choices else value_type)
     metavar = option.metavar or {int: "N", float: "X"}.get(value_type)
+    metavar = metavar or (f"{{{','.join(choices)}}}" if choices else None)
     name = option_from_field(option.name or field.name)
     if isinstance(option, Argument):
         nargs = "+" if is_list else None
@@ -196,7 +251,6 @@ def _add_option(group: argparse._ActionsContainer, field: _Field, option: Option
             action={"repeat": "append", "words": "extend", None: "store"}[option.many],
             nargs="+" if option.many == "words" else None,
             type=parse,
-            choices=choices,
             metavar=metavar,
             default=None if is_list else field.default,
             required=field.is_required,
@@ -267,6 +321,24 @@ def check_type(name: str, value: object, field_type: Any) -> None:
 
 
 # Parsers of values: each raises argparse.ArgumentTypeError with what is wrong.
+
+
+def _choice_of(choices: Sequence[str], absent_choices: Mapping[str, str]) -> Callable[[str], str]:
+    """Return a parser of one of some words, which says why there is none of ``absent_choices``."""
+
+    def parse_choice(text: str) -> str:
+        if text in absent_choices:
+            raise argparse.ArgumentTypeError(
+                f"{text} is not here ({absent_choices[text]}); choose from {', '.join(choices)}"
+            )
+        if text not in choices:
+            hint = suggest_nearest(text, choices)
+            raise argparse.ArgumentTypeError(
+                f"invalid choice: {text!r}{hint}; choose from {', '.join(choices)}"
+            )
+        return text
+
+    return parse_choice
 
 
 def fraction(text: str) -> float:

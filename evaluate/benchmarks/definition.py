@@ -1,16 +1,17 @@
-"""Benchmark definitions as data: file layouts, readers, published counts, licence and download address.
+"""What an entry of catalogue.toml holds: file layouts, published counts, licence and task.
 
-The catalogue (catalogue/) lists the benchmarks. ``verify`` compares every reader with the published counts.
+``verify`` compares every reader with the published counts.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from types import MappingProxyType
 from typing import Final, Literal
+
+import msgspec
 
 from bioshards.corpus.errors import InputNotFoundError, UserError
 from bioshards.corpus.storage.local_storage import LocalStorage, ignore_extension_case, matches_glob
@@ -22,6 +23,10 @@ SPLITS: Final[tuple[Split, ...]] = ("train", "dev", "test")
 PathsByName = Mapping[str, Sequence[str]]
 """Sorted paths of the files that exist, by the name that the layout gives them."""
 RecordsBySplit = Mapping[Split, Sequence[Record]]
+Reader = Callable[[PathsByName], RecordsBySplit]
+"""Function from the existing files to the records of each split that can be read."""
+RecordCounter = Callable[[Sequence[Record]], Mapping[str, int]]
+"""Function that counts the units in the records of a split."""
 
 
 class BenchmarkFileError(UserError):
@@ -39,8 +44,7 @@ class BenchmarkNotFoundError(UserError):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class MissingSplitPolicy:
+class MissingSplitPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Replacement for a missing file that lists the examples of a split.
 
     Attributes:
@@ -52,8 +56,7 @@ class MissingSplitPolicy:
     affected_splits: tuple[Split, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class KnownDiscrepancy:
+class KnownDiscrepancy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Count of these files that differs from the published one, with the reason.
 
     Attributes:
@@ -70,14 +73,14 @@ class KnownDiscrepancy:
     is_same_data: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FileLayout:
+class FileLayout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One way in which the files of a benchmark are distributed.
 
     Attributes:
         patterns: glob pattern (``**`` too) below the benchmarks directory, by file name.
-        files_by_split: names of the files that each split needs.
-        read: reader of the existing files; returns the records of each split that can be read.
+        files_by_split: names of the files that each split needs; in catalogue.toml by default the file of the
+            split's name.
+        read: reader of the existing files.
         missing_split_policies: replacement for each optional file.
         note: property of these files that affects scores.
         known_discrepancies: counts that differ from the published ones.
@@ -85,10 +88,8 @@ class FileLayout:
 
     patterns: Mapping[str, str]
     files_by_split: Mapping[Split, tuple[str, ...]]
-    read: Callable[[PathsByName], RecordsBySplit]
-    missing_split_policies: Mapping[str, MissingSplitPolicy] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
+    read: Reader
+    missing_split_policies: Mapping[str, MissingSplitPolicy] = {}
     note: str = ""
     known_discrepancies: tuple[KnownDiscrepancy, ...] = ()
 
@@ -118,8 +119,7 @@ MetricName = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskSpec:
+class TaskSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a model predicts on a benchmark, and the metric of it.
 
     Attributes:
@@ -138,8 +138,7 @@ class TaskSpec:
     has_entity_pairs: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Benchmark:
+class Benchmark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One benchmark.
 
     Attributes:
@@ -160,7 +159,7 @@ class Benchmark:
     title: str
     layouts: tuple[FileLayout, ...]
     published_counts: Mapping[str, Mapping[str, int]]
-    count_records: Callable[[Sequence[Record]], Mapping[str, int]]
+    count_records: RecordCounter
     counts_source: str
     licence: str
     download_from: str
@@ -179,24 +178,20 @@ class BenchmarkFiles:
     splits: tuple[Split, ...]
 
     @property
+    def _applied_policies(self) -> list[MissingSplitPolicy]:
+        policies = self.layout.missing_split_policies
+        return [policy for name, policy in policies.items() if name not in self.paths]
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Properties of these files that affect how a score may be read."""
-        policy_notes = [
-            self.layout.missing_split_policies[name].note
-            for name in self.layout.missing_split_policies
-            if name not in self.paths
-        ]
-        return tuple(dict.fromkeys(filter(None, (self.layout.note, *policy_notes))))
+        notes = [self.layout.note, *(policy.note for policy in self._applied_policies)]
+        return tuple(dict.fromkeys(filter(None, notes)))
 
     @property
     def own_splits(self) -> frozenset[Split]:
         """Splits that differ from the published ones because a split list is missing."""
-        policies = (
-            self.layout.missing_split_policies[name]
-            for name in self.layout.missing_split_policies
-            if name not in self.paths
-        )
-        return frozenset(split for policy in policies for split in policy.affected_splits)
+        return frozenset(split for policy in self._applied_policies for split in policy.affected_splits)
 
     @property
     def missing_splits(self) -> tuple[Split, ...]:

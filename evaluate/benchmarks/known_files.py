@@ -64,17 +64,13 @@ def judge_files(
         checksums |= _combine_digests(digests, benchmark_files.folder)
     unknown_files = tuple(name for name, digest in checksums.items() if digest not in known_sources)
     missing_splits = tuple(split for split in benchmark_files.missing_splits if split in needed_splits)
-    status: FileStatus = (
-        "invented"
-        if is_invented
-        else "differs"
-        if not do_counts_agree
-        else "partial"
-        if missing_splits
-        else "counts agree"
-        if unknown_files
-        else "verified"
-    )
+    status: FileStatus = "counts agree" if unknown_files else "verified"
+    if is_invented:
+        status = "invented"
+    elif not do_counts_agree:
+        status = "differs"
+    elif missing_splits:
+        status = "partial"
     sources = dict.fromkeys(known_sources[digest] for digest in checksums.values() if digest in known_sources)
     return FileJudgement(status, checksums, tuple(sources), unknown_files, missing_splits)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from bioshards.evaluate.benchmarks.definition import (
+    SPLITS,
     Benchmark,
     BenchmarkFileError,
     BenchmarkFiles,
@@ -86,109 +87,75 @@ def check_benchmark(benchmarks_dir: str, benchmark: Benchmark) -> list[CountChec
 
 def do_counts_agree(benchmark_files: BenchmarkFiles, checks: Sequence[CountCheck]) -> bool:
     """Return True if the split and all counts of these files are those that the papers used."""
-    same_data_counts = {
-        (discrepancy.unit, discrepancy.split)
-        for discrepancy in benchmark_files.layout.known_discrepancies
-        if discrepancy.is_same_data
-    }
+    discrepancies = benchmark_files.layout.known_discrepancies
+    same_data = {(known.unit, known.split) for known in discrepancies if known.is_same_data}
+    differing = [check for check in checks if check.verdict not in ("ok", "missing")]
     return not benchmark_files.own_splits and all(
-        check.verdict in ("ok", "missing")
-        or (check.verdict == "known" and (check.unit, check.split) in same_data_counts)
-        for check in checks
+        check.verdict == "known" and (check.unit, check.split) in same_data for check in differing
     )
 
 
 def _format_file_note(judgement: FileJudgement) -> str:
-    match judgement.status:
-        case "verified":
-            return _format_known_files(judgement)
-        case "counts agree":
-            return _format_unknown_files(judgement)
-        case "partial":
-            others = (_format_unknown_files if judgement.unknown_files else _format_known_files)(judgement)
-            return f"no {' and no '.join(judgement.missing_splits)} in these files; of the others, {others}"
-        case "differs":
-            return "not the published files or split"
-        case "invented":
-            return "invented: the sample bundled with bioshards"
-
-
-def _format_known_files(judgement: FileJudgement) -> str:
-    return f"files verified by SHA-256: {'; '.join(judgement.sources)}"
-
-
-def _format_unknown_files(judgement: FileJudgement) -> str:
-    first_name, *others = judgement.unknown_files
-    return (
-        f"only the counts agree: the SHA-256 of {first_name}"
-        f"{f' and {len(others)} more' if others else ''} is none that is known"
-    )
+    if judgement.status == "invented":
+        return "invented: the sample bundled with bioshards"
+    if judgement.status == "differs":
+        return "not the published files or split"
+    note = f"files verified by SHA-256: {'; '.join(judgement.sources)}"
+    if judgement.unknown_files:
+        first_name, *others = judgement.unknown_files
+        more = f" and {len(others)} more" if others else ""
+        note = f"only the counts agree: the SHA-256 of {first_name}{more} is none that is known"
+    if judgement.status == "partial":
+        return f"no {' and no '.join(judgement.missing_splits)} in these files; of the others, {note}"
+    return note
 
 
 def compare_counts(benchmark_files: BenchmarkFiles, records_by_split: RecordsBySplit) -> list[CountCheck]:
     """Compare the counts of loaded records with the published ones."""
-    actual_counts: Mapping[str, Mapping[str, int]] = {
-        split: benchmark_files.benchmark.count_records(records_by_split[split])
-        for split in benchmark_files.splits
+    benchmark = benchmark_files.benchmark
+    actual_counts = {
+        split: benchmark.count_records(records_by_split[split]) for split in benchmark_files.splits
     }
-    return [
-        _check_count(benchmark_files, actual_counts, unit, split, expected)
-        for unit, counts in benchmark_files.benchmark.published_counts.items()
-        for split, expected in _add_sum(counts, benchmark_files.own_splits).items()
-    ]
-
-
-def _format_download_note(benchmark: Benchmark) -> str:
-    return f"to be had from {benchmark.download_from}; licence: {benchmark.licence}"
-
-
-def _add_sum(counts: Mapping[str, int], own_splits: frozenset[Split]) -> dict[str, int]:
-    """Add the sum over splits of our own, which equals the published sum."""
-    summed_splits = [split for split in counts if split in own_splits]
-    total = (
-        {"+".join(summed_splits): sum(counts[split] for split in summed_splits)}
-        if len(summed_splits) > 1
-        else {}
-    )
-    return {**counts, **total}
+    checks = []
+    for unit, counts in benchmark.published_counts.items():
+        expected_counts = dict(counts)
+        own_splits = [split for split in counts if split in benchmark_files.own_splits]
+        if len(own_splits) > 1:  # the sum over splits of our own equals the published sum
+            expected_counts["+".join(own_splits)] = sum(counts[split] for split in own_splits)
+        for split, expected in expected_counts.items():
+            checks.append(_check_count(benchmark_files, actual_counts, unit, split, expected))
+    return checks
 
 
 def _check_count(
     benchmark_files: BenchmarkFiles,
-    actual_counts: Mapping[str, Mapping[str, int]],
+    actual_counts: Mapping[Split, Mapping[str, int]],
     unit: str,
     split: str,
     expected: int,
 ) -> CountCheck:
-    benchmark, split_names = benchmark_files.benchmark, split.split("+")
-    check = CountCheck(
-        benchmark.name,
-        benchmark.title,
-        benchmark.counts_source,
-        "missing",
-        benchmark_files.notes,
-        unit,
-        split,
-        expected,
-    )
-    if any(name not in actual_counts for name in split_names):
-        return replace(check, notes=(*check.notes, _format_download_note(benchmark)))
-    if any(unit not in actual_counts[name] for name in split_names):
+    benchmark, notes = benchmark_files.benchmark, benchmark_files.notes
+    title, source = benchmark.title, benchmark.counts_source
+    check = CountCheck(benchmark.name, title, source, "missing", notes, unit, split, expected)
+    counts = [actual_counts[name] for name in SPLITS if name in actual_counts and name in split.split("+")]
+    if len(counts) < len(split.split("+")):
+        return replace(check, notes=(*notes, _format_download_note(benchmark)))
+    if any(unit not in split_counts for split_counts in counts):
         return replace(check, notes=(f"these files do not have {unit}",))
-    actual = sum(actual_counts[name][unit] for name in split_names)
+    actual = sum(split_counts[unit] for split_counts in counts)
     check = replace(check, actual=actual)
-    known_reasons = {
-        discrepancy.actual: discrepancy.reason
-        for discrepancy in benchmark_files.layout.known_discrepancies
-        if (discrepancy.unit, discrepancy.split) == (unit, split)
-    }
     if actual == expected:
         return replace(check, verdict="ok")
     if split in benchmark_files.own_splits:
         return replace(check, verdict="own split")
-    if actual in known_reasons:
-        return replace(check, verdict="known", notes=(*check.notes, known_reasons[actual]))
+    for known in benchmark_files.layout.known_discrepancies:
+        if (known.unit, known.split, known.actual) == (unit, split, actual):
+            return replace(check, verdict="known", notes=(*notes, known.reason))
     return replace(check, verdict="differs")
+
+
+def _format_download_note(benchmark: Benchmark) -> str:
+    return f"to be had from {benchmark.download_from}; licence: {benchmark.licence}"
 
 
 def has_failures(checks: Sequence[CountCheck]) -> bool:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.ui.options import check_type, option_from_field
-from bioshards.train.optim.schedules import Schedule
+from bioshards.train.recipe import Schedule, scale_warmup
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,12 @@ class FineTuneRecipe:
     max_seq_length: Annotated[int, "maximum tokens of an input"] = 512
     stride: Annotated[int, "tokens between two windows of a long passage (questions)"] = 128
     schedule: Annotated[
-        Schedule, "learning rate schedule: triangular, or that of ELECTRA's or BERT's code"
+        Schedule, "learning rate schedule: triangular, constant, or that of ELECTRA's or BERT's code"
     ] = "triangular"
-    warmup: Annotated[float, "warm-up steps; below 1: fraction of all steps"] = 0.1
+    warmup: Annotated[
+        float,
+        "warm-up steps; below 1: fraction of all steps. As long as the run or longer: 10 %% of the run",
+    ] = 0.1
     bias_correction: Annotated[
         bool, "bias correction of Adam's moments; ELECTRA's and BERT's code have none"
     ] = True
@@ -125,7 +128,11 @@ class FineTuneRecipe:
 
     def warmup_steps(self, total_steps: int) -> int:
         """Return the number of steps with rising learning rate."""
-        return min(total_steps, round(self.warmup * total_steps) if self.warmup < 1 else round(self.warmup))
+        return scale_warmup(self.requested_warmup_steps(total_steps), total_steps)
+
+    def requested_warmup_steps(self, total_steps: int) -> int:
+        """Return the number of warm-up steps before :func:`scale_warmup`."""
+        return round(self.warmup * total_steps) if self.warmup < 1 else round(self.warmup)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for a result file."""

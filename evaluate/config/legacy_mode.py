@@ -1,4 +1,4 @@
-"""Names of the published deviations in reading and counting tags (metrics/legacy.py)."""
+"""Names of the published deviations in reading and counting tags (metrics/tag_f1.py)."""
 
 from __future__ import annotations
 

@@ -1,12 +1,29 @@
-"""Metrics of tagged words: F1 of entities, and of words by class (PICO)."""
+"""Metrics of tagged words: F1 of entities, of words by class (PICO), and those of published code.
+
+The latter are legacy modes, off by default. Bio-ELECTRA used ELECTRA's tagging code, which lower-cases words
+for cased vocabularies, truncates sentences too early, and scores only the words that are left
+(google-research/electra, issue 99). BioBERT's code reports an F1 of tags.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.evaluate.metrics import class_counts
-from bioshards.evaluate.metrics.metric import Metric, Numbers, align, make_stats_array, precision_recall_f1
+from bioshards.evaluate.metrics.metric import (
+    Metric,
+    Numbers,
+    align,
+    class_stat_names,
+    count_labels,
+    macro_average,
+    make_stats_array,
+    matching_labels,
+    micro_average,
+    precision_recall_f1,
+    scores_by_class,
+)
 from bioshards.evaluate.metrics.tag_schemes import extract_spans, extract_strict_spans
 
 Tags = Sequence[str]
@@ -54,28 +71,24 @@ def word_f1(types: Sequence[str]) -> Metric:
     classes = (*types, "O")
 
     def compute_stats(gold: Sequence[Tags], predicted: Sequence[Tags]) -> Numbers:
-        return class_counts.count_labels(
-            classes, [_compare_words(*tags) for tags in align_sentences(gold, predicted)]
-        )
+        return count_labels(classes, [_compare_words(*tags) for tags in align_sentences(gold, predicted)])
 
     def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
-        class_f1 = class_counts.scores_by_class(totals)["F1"]
+        class_f1 = scores_by_class(totals)["F1"]
         return {
-            **class_counts.macro_average(totals[..., : 3 * len(types)]),
+            **macro_average(totals[..., : 3 * len(types)]),
             **{f"{name} F1": class_f1[..., index] for index, name in enumerate(types)},
             "F1 with O": class_f1.mean(axis=-1),
         }
 
-    return Metric(
-        "word F1 (macro)", "F1", class_counts.stat_names(classes), compute_stats, scores_from_totals
-    )
+    return Metric("word F1 (macro)", "F1", class_stat_names(classes), compute_stats, scores_from_totals)
 
 
 def _compare_words(gold: Tags, predicted: Tags) -> tuple[list[str], list[str], list[str]]:
     gold_classes, predicted_classes = (
         [tag.partition("-")[2] or tag for tag in tags] for tags in (gold, predicted)
     )
-    return class_counts.matching_labels(gold_classes, predicted_classes), predicted_classes, gold_classes
+    return matching_labels(gold_classes, predicted_classes), predicted_classes, gold_classes
 
 
 def align_sentences(gold: Sequence[Tags], predicted: Sequence[Tags]) -> list[tuple[Tags, Tags]]:
@@ -91,3 +104,58 @@ def align_sentences(gold: Sequence[Tags], predicted: Sequence[Tags]) -> list[tup
                 f"sentence {index} has {len(gold_tags)} words, but {len(predicted_tags)} are tagged"
             )
     return pairs
+
+
+def count_words_read(words: Sequence[str], count_tokens: Callable[[str], int], max_seq_length: int) -> int:
+    """Return the number of words of a sentence that ELECTRA's tagging code reads.
+
+    SOURCE: ``featurize`` in finetune/tagging/tagging_tasks.py of google-research/electra. A word is read if
+    the tokens before it plus the number of *all words*, where the tokens of this word were meant
+    (``len(words_to_tokens)`` for ``len(word_tokens)``), fit into ``max_seq_length``; ``[CLS]`` and ``[SEP]``
+    count as words. An entity that crosses the limit ends there.
+
+    Args:
+        count_tokens: number of tokens of a word.
+        max_seq_length: maximum tokens of an input.
+    """
+    tokens_used = 1
+    for index, word in enumerate(words):
+        if len(words) + 2 + tokens_used + 1 > max_seq_length:
+            return index
+        tokens_used += count_tokens(word)
+    return len(words)
+
+
+def merge_entity_types(metric: Metric) -> Metric:
+    """Return a tagging metric that ignores entity types, as for ELECTRAMed's BC5CDR and BLURB's JNLPBA.
+
+    Adjacent entities stay separate if the second begins with ``B-``.
+    """
+
+    def compute_stats(gold: Sequence[Tags], predicted: Sequence[Tags]) -> Numbers:
+        return metric.compute_stats(*([_strip_types(tags) for tags in side] for side in (gold, predicted)))
+
+    return replace(metric, name=f"{metric.name}, types merged", compute_stats=compute_stats)
+
+
+def biobert_tag_f1() -> Metric:
+    """Return the metric of BioBERT's run_ner.py: mean F1 of tags B and I, ignoring types.
+
+    Labels are BIO tags by word; ``micro F1`` counts both tags together. SOURCE: ``metric_fn`` in run_ner.py
+    of dmis-lab/biobert, which counts word pieces: continuation pieces have the tag X, so its precision can be
+    lower than here. The README's 89.72 for NCBI-disease is this score on dev; 87.70 is the entity F1 on test.
+    """
+    classes = ("B", "I")
+
+    def compute_stats(gold: Sequence[Tags], predicted: Sequence[Tags]) -> Numbers:
+        pairs = ([_strip_types(tags) for tags in pair] for pair in align_sentences(gold, predicted))
+        return count_labels(classes, [(matching_labels(*pair), pair[1], pair[0]) for pair in pairs])
+
+    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
+        return {**macro_average(totals), "micro F1": micro_average(totals)["F1"]}
+
+    return Metric("tag F1 (BioBERT)", "F1", class_stat_names(classes), compute_stats, scores_from_totals)
+
+
+def _strip_types(tags: Tags) -> list[str]:
+    return [tag.partition("-")[0] for tag in tags]

@@ -14,6 +14,7 @@ from transformers import AutoConfig, AutoModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.utils import logging
 
+from bioshards.corpus.errors import escape_line
 from bioshards.evaluate.modeling import tokenization
 from bioshards.evaluate.modeling.batches import EncoderOutput, PaddedBatch
 from bioshards.evaluate.modeling.tokenization import ModelError, ModelTokenizer
@@ -89,7 +90,7 @@ def inspect_checkpoint(folder: str, name: str | None = None) -> Checkpoint:
     if not weights:
         raise ModelError(f"{folder} holds no weights (model.safetensors): its config.json alone is no model")
     try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         max_positions = getattr(config, "max_position_embeddings", 1 << 30)
         if "roberta" in config.model_type:  # it counts places from the id of [PAD] and one
             max_positions -= config.pad_token_id + 1
@@ -111,7 +112,7 @@ def inspect_checkpoint(folder: str, name: str | None = None) -> Checkpoint:
     ]
     return Checkpoint(
         folder,
-        name or _default_name(folder),
+        escape_line(name or _default_name(folder)),
         _hash_files(folder, hashed_files),
         config.model_type,
         max_positions,
@@ -131,7 +132,11 @@ def load_encoder(checkpoint: Checkpoint, min_vocab_size: int = 0) -> EncoderMode
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         model, loading_info = AutoModel.from_pretrained(
-            checkpoint.folder, local_files_only=True, output_loading_info=True, dtype=torch.float32
+            checkpoint.folder,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            dtype=torch.float32,
         )
     except Exception as error:  # the library raises whatever it meets
         raise ModelError(f"the weights of {checkpoint.folder} cannot be loaded: {error}") from error

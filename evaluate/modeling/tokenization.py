@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -141,8 +142,14 @@ def load_tokenizer(folder: str, max_positions: int) -> ModelTokenizer:
     Raises:
         ModelError: there is no usable fast tokenizer.
     """
+    files = set(os.listdir(folder))
+    if "spiece.model" in files and not files & {"tokenizer.json", "vocab.txt"}:
+        raise ModelError(
+            f"{folder} has a spiece.model alone, and no tokenizer.json: make one (bioshards vocab adopt "
+            f"{folder} --output VOCABULARY) and copy its files beside the model"
+        )
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         if not tokenizer.is_fast:
             raise InvalidValueError("it gives no character offsets (no tokenizer.json)")
     except Exception as error:  # the library raises whatever it meets

@@ -26,10 +26,11 @@ from bioshards.evaluate.report.report_types import (
     TaskReport,
 )
 from bioshards.evaluate.report.seed_results import SeedResults, group_by_model, test_set_key
-from bioshards.evaluate.report.table import get_task_title
+from bioshards.evaluate.report.tables import get_task_title
 from bioshards.evaluate.runs.results import Result, ResultError
+from bioshards.evaluate.tasks.task_registry import TASKS, find_recipe
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 _SUITE_ORDER: Final = ("blurb", "bio-electra", "electramed", "bioalbert")
 """Order of the papers' suites in a report; others follow by name."""
 _TOLERANCE: Final = 1e-6
@@ -38,8 +39,31 @@ MetricLookup = Callable[[Result], Metric]
 SettingsLookup = Callable[[Result], Mapping[str, Any]]
 
 
+def find_metric(result: Result) -> Metric:
+    """Return the metric of a result.
+
+    Raises:
+        ResultError: the task is unknown, or its metric has other statistics.
+    """
+    task = TASKS.get(result["task"])
+    metric = task.metric_for(result["legacy"]) if task else None  # type: ignore[arg-type]  # of a file
+    if metric is None or list(metric.stat_names) != result["per_example_stats"]["names"]:
+        raise ResultError(
+            f"a result of task {result['task']!r} is of another version of bioshards: make the report with it"
+        )
+    return metric
+
+
+def find_suite_settings(result: Result) -> Mapping[str, Any]:
+    """Return the settings of a result's suite for its task; empty if the suite does not have it."""
+    recipe = find_recipe(result["suite"], result["task"])
+    return TASKS[result["task"]].drop_unused_settings(recipe).to_dict() if recipe else {}
+
+
 def build_report(
-    results: Mapping[str, Result], find_metric: MetricLookup, find_defaults: SettingsLookup
+    results: Mapping[str, Result],
+    find_metric: MetricLookup = find_metric,
+    find_defaults: SettingsLookup = find_suite_settings,
 ) -> Report:
     """Build the report of results beside published scores.
 
@@ -238,28 +262,36 @@ def _build_blurb(tasks: Mapping[str, TaskReport], published: PublishedTable) -> 
             model: {"type_means": dict(compute_blurb(scores).type_means)}
             for model, scores in published_scores.items()
         },
+        # Ours and published ones apart: a model of ours may have the name of a published one.
         "shared_tasks": {
             "tasks": shared_tasks,
-            "models": {
-                name: compute_blurb({task: scores[task] for task in shared_tasks}).partial_mean
-                for name, scores in (our_scores | published_scores).items()
-            },
+            "models": _average_tasks(our_scores, shared_tasks),
+            "published": _average_tasks(published_scores, shared_tasks),
         },
+    }
+
+
+def _average_tasks(
+    scores_by_model: Mapping[str, Mapping[str, float]], tasks: Sequence[str]
+) -> dict[str, float | None]:
+    """Return the average of each model over these tasks, as of the BLURB score."""
+    return {
+        name: compute_blurb({task: scores[task] for task in tasks}).partial_mean
+        for name, scores in scores_by_model.items()
     }
 
 
 def _describe_published(table: PublishedTable) -> PublishedReport:
     """Describe a paper's table, with notes at the table, its models, its rows or its cells."""
+    blurb_scores = dict(zip(table.models, table.blurb_scores, strict=True)) if table.blurb_scores else {}
+    models = sorted(table.models, key=lambda model: model not in table.own_models)  # the paper's own first
     return {
         "title": table.title,
         "source": table.source,
         "runs_note": table.runs_note,
         "notes": table.notes_for(),
-        "models": {model: table.notes_for(model=model) for model in table.models},
-        "charted_models": list(table.charted_models),
-        "blurb_scores": dict(zip(table.models, table.blurb_scores, strict=True))
-        if table.blurb_scores
-        else None,
+        "models": {model: table.notes_for(model=model) for model in models},
+        "blurb_scores": {model: blurb_scores[model] for model in models} if blurb_scores else None,
         "rows": [
             {
                 "task": task,

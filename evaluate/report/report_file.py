@@ -1,20 +1,107 @@
-"""Write a report file from result files (``evaluate report``)."""
+"""Write a report of result files as HTML, Markdown or JSON (``evaluate report``)."""
 
 from __future__ import annotations
 
+import html
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.evaluate.report.evaluation_page import render_page
-from bioshards.evaluate.report.markdown import render_markdown
-from bioshards.evaluate.report.report_data import MetricLookup, SettingsLookup, build_report
+from bioshards.corpus.ui import html_page
+from bioshards.corpus.ui.html_page import spell_out_invisible
+from bioshards.evaluate.report.blurb import BLURB_TASKS
+from bioshards.evaluate.report.report_data import (
+    MetricLookup,
+    SettingsLookup,
+    build_report,
+    find_metric,
+    find_suite_settings,
+)
 from bioshards.evaluate.report.report_types import Report, SuiteReport
-from bioshards.evaluate.report.table import get_task_title, iter_scores
+from bioshards.evaluate.report.tables import (
+    Cell,
+    ReportTable,
+    build_models_table,
+    build_suite_tables,
+    collect_footnote_symbols,
+    format_legend,
+    get_task_title,
+    iter_scores,
+)
 from bioshards.evaluate.runs import results
+
+_MARKDOWN_MARKUP: Final = re.compile(r"[\\`*_|~$]|](?=[(\[:])")
+"""Characters that are inline markup."""
+
+
+def render_page(report: Report) -> str:
+    """Render a report as one self-contained HTML page without scripts, for screens and for print."""
+    return html_page.render_page(
+        __package__,
+        "evaluation_page.html",
+        title=f"Evaluation of {', '.join(model['name'] for model in report['models'])}",
+        headline=[figure for suite in report["suites"] for figure in _list_blurb_scores(suite)],
+        legend=format_legend(report),
+        models_table=build_models_table(report),
+        tables=[table for suite in report["suites"] for table in build_suite_tables(suite)],
+    )
+
+
+def _list_blurb_scores(suite: SuiteReport) -> Iterator[tuple[str, str]]:
+    """Yield each model's BLURB score with its name, or how many of the tasks have a score."""
+    for label, model in (suite["blurb"]["models"] if suite["blurb"] else {}).items():
+        if model["score"] is not None:
+            symbols = collect_footnote_symbols(suite, label, suite["tasks"])
+            yield f"{model['score']:.2f}{symbols}", f"BLURB score of {label}"
+        else:
+            num_tasks = len(BLURB_TASKS) - len(model["missing_tasks"])
+            yield f"{num_tasks} of {len(BLURB_TASKS)}", f"BLURB tasks: {label}"
+
+
+def render_markdown(report: Report) -> str:
+    """Render a report as GitHub Markdown."""
+    parts = ["# Evaluation", format_legend(report), _render_table(build_models_table(report), 2)]
+    for suite in report["suites"]:
+        parts += [
+            _render_table(table, 2 + (index > 0)) for index, table in enumerate(build_suite_tables(suite))
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _render_table(table: ReportTable, level: int) -> str:
+    def render_row(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(cells)} |"
+
+    alignments = ("---" if index in {0, *table.left_aligned} else "--:" for index in range(len(table.header)))
+    rows = [
+        render_row(map(_render_cell, table.header)),
+        render_row(alignments),
+        *(render_row(map(_render_cell, row)) for row in table.rows),
+    ]
+    footnotes = [
+        f"- <sup>{mark}</sup> {_escape_text(text)}" if mark else f"- {_escape_text(text)}"
+        for mark, text in table.footnotes
+    ]
+    body = "\n\n".join(filter(None, [*map(_escape_text, table.intro), "\n".join(rows), "\n".join(footnotes)]))
+    if table.is_collapsed:
+        title = html.escape(spell_out_invisible(table.title, " "))
+        return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+    return f"{'#' * level} {_escape_text(table.title)}\n\n{body}"
+
+
+def _render_cell(cell: Cell) -> str:
+    marks = f" <sup>{cell.marks}</sup>" if cell.marks else ""
+    below = f"<br>{_escape_text(cell.below)}" if cell.below else ""
+    return f"{_escape_text(cell.text)}{marks}{below}"
+
+
+def _escape_text(text: str) -> str:
+    """Escape Markdown and HTML, in one line."""
+    return html.escape(_MARKDOWN_MARKUP.sub(r"\\\g<0>", spell_out_invisible(text, keep=" ")), quote=False)
 
 
 def _format_json(report: Report) -> str:
@@ -33,8 +120,8 @@ def write_report(
     storage: LocalStorage,
     sources: Sequence[str],
     output: str,
-    find_metric: MetricLookup,
-    find_defaults: SettingsLookup,
+    find_metric: MetricLookup = find_metric,
+    find_defaults: SettingsLookup = find_suite_settings,
 ) -> str:
     """Write the report of results, and return the main scores and a summary as text.
 
@@ -56,9 +143,12 @@ def write_report(
     report = build_report(result_by_path, find_metric, find_defaults)
     with storage.write(output) as file:
         file.write(FORMATTERS[suffix](report).encode("utf-8", "backslashreplace"))
-    suites = ", ".join(_describe_suite(suite) for suite in report["suites"])
     lines = [line for suite in report["suites"] for line in _format_scores(suite)]
-    return "\n".join([*lines, f"{len(result_by_path)} results: {suites}", f"report: {output}"])
+    counts = [
+        f"{len(suite['tasks'])} {'task' if len(suite['tasks']) == 1 else 'tasks'} of {suite['suite']}"
+        for suite in report["suites"]
+    ]
+    return "\n".join([*lines, f"{len(result_by_path)} results: {', '.join(counts)}", f"report: {output}"])
 
 
 def _format_scores(suite: SuiteReport) -> Iterator[str]:
@@ -81,8 +171,3 @@ def _format_scores(suite: SuiteReport) -> Iterator[str]:
             f"{title:<{widths[0]}}  {label:<{widths[1]}}  {name:<{widths[2]}}  {score:>{widths[3]}}  "
             f"{majority:>{widths[4]}}  {status}"
         ).rstrip()
-
-
-def _describe_suite(suite: SuiteReport) -> str:
-    num_tasks = len(suite["tasks"])
-    return f"{num_tasks} {'task' if num_tasks == 1 else 'tasks'} of {suite['suite']}"

@@ -101,10 +101,11 @@ class ModelBlurb(TypeMeans):
 
 
 class SharedTasks(TypedDict):
-    """Average over the tasks that all our models have, by model."""
+    """Average over the tasks that all our models have, by our model and by published model."""
 
     tasks: list[str]
     models: dict[str, float | None]
+    published: dict[str, float | None]
 
 
 class BlurbReport(TypedDict):
@@ -133,14 +134,13 @@ class PublishedRow(TypedDict):
 
 
 class PublishedReport(TypedDict):
-    """A paper's table; ``models`` has the notes of each column."""
+    """A paper's table; ``models`` has the notes of each column, the paper's own models first."""
 
     title: str
     source: str
     runs_note: str
     notes: list[str]
     models: dict[str, list[str]]
-    charted_models: list[str]
     blurb_scores: dict[str, float] | None
     rows: list[PublishedRow]
 

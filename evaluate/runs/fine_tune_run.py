@@ -34,7 +34,7 @@ from bioshards.evaluate.runs.fine_tuner import (
 )
 from bioshards.evaluate.runs.results import PerExampleStats, Result, ResultIdentity
 from bioshards.evaluate.runs.task_data import TaskData
-from bioshards.evaluate.tasks.adapter import TaskAdapter
+from bioshards.evaluate.tasks.adapter import TaskAdapter, make_adapter
 from bioshards.evaluate.tasks.majority import predict_majority
 from bioshards.evaluate.tasks.question_answering import QuestionAnswering, group_by_question
 from bioshards.evaluate.tasks.relation_inputs import list_special_tokens
@@ -45,7 +45,7 @@ class FineTuneRun:
     """Inputs of one fine-tuning run.
 
     Attributes:
-        legacy_modes: published deviations in reading and counting (metrics/legacy.py).
+        legacy_modes: published deviations in reading and counting (metrics/tag_f1.py).
         progress: shows the steps.
     """
 
@@ -106,7 +106,7 @@ def prepare_inputs(run: FineTuneRun) -> TaskInputs:
     recipe, tokenizer = planned_task.recipe, run.checkpoint.load_tokenizer()
     if any(isinstance(record, Relation) for record in train_records):
         tokenizer.hf_tokenizer.add_tokens(list(list_special_tokens(recipe.entity_format)))
-    adapter = planned_task.task.make_adapter(tokenizer, recipe, train_records, run.legacy_modes)
+    adapter = make_adapter(planned_task.task, tokenizer, recipe, train_records, run.legacy_modes)
     if recipe.squad_transfer == "joint":
         train_records = [*train_records, *run.data.squad_records]
     return TaskInputs(tokenizer, adapter, train_records)

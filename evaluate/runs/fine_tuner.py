@@ -19,10 +19,9 @@ from bioshards.evaluate.modeling import batches
 from bioshards.evaluate.modeling.batches import EncoderOutput, TokenizedExample
 from bioshards.evaluate.modeling.pretrained import EncoderModel
 from bioshards.evaluate.tasks.adapter import TaskAdapter
-from bioshards.train.loop import precision
-from bioshards.train.optim.gradients import FlatGradients
-from bioshards.train.optim.optimizers import Adam, compute_layer_scales
-from bioshards.train.optim.schedules import learning_rate
+from bioshards.train import distributed
+from bioshards.train.optim import Adam, FlatGradients, compute_layer_scales, learning_rate
+from bioshards.train.recipe import describe_warmup
 
 _PROGRESS_INTERVAL: Final = 20
 """Steps between two losses that are shown: each waits for the GPU."""
@@ -101,6 +100,8 @@ class FineTuner:
         torch.manual_seed(seed)
         batches_per_epoch = -(-len(training_examples) // self.recipe.batch_size)
         total_steps = self.recipe.total_steps(batches_per_epoch)
+        if line := describe_warmup(self.recipe.requested_warmup_steps(total_steps), total_steps):
+            self.progress.write(line)
         interval = self.recipe.checkpoint_interval or batches_per_epoch
         optimizer = _ScheduledOptimizer(self.model, self.recipe, total_steps)
         checkpoints: list[CheckpointScore] = []
@@ -210,7 +211,7 @@ class FineTuner:
 
 def predicts_in_bfloat16(device: torch.device) -> bool:
     """Return True for a GPU that computes in bfloat16; prediction then uses it, whatever the recipe."""
-    return device.type == "cuda" and precision.has_bfloat16(device)
+    return device.type == "cuda" and distributed.has_bfloat16(device)
 
 
 class _ScheduledOptimizer:

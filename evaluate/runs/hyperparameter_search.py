@@ -66,7 +66,7 @@ def search_hyperparameters(job: EvaluateJob, config: SearchConfig) -> tuple[list
                 best = _search_task(job, planned_task, data, config)
                 lines.append(
                     f"{planned_task.name}: {_format_trial(best)}\n  "
-                    f"{_write_best_params(job.output, planned_task, best)}"
+                    f"{_write_best_params(job.output, data, best)}"
                 )
             except (BenchmarkNotFoundError, BenchmarkFileError, ValueError) as error:
                 failures.append(f"{planned_task.name} failed: {error}")
@@ -186,9 +186,20 @@ def _format_trial(trial: TrialResult) -> str:
     return f"{score} with " + ", ".join(f"{name} {value}" for name, value in trial.params.items())
 
 
-def _write_best_params(output: str, planned_task: PlannedTask, best: TrialResult) -> str:
+def _write_best_params(output: str, data: TaskData, best: TrialResult) -> str:
+    """Write the settings, below the score and what limits it."""
+    planned_task, file_status = data.planned_task, data.provenance["file_status"]
     path = f"{output}/{planned_task.suite}/{planned_task.task.name}/best.toml"
     lines = [f"# {planned_task.name}: {_format_trial(best)}"]
+    if file_status == "invented":
+        lines.append(
+            "# Found on invented text, the sample bundled with bioshards: these settings mean nothing."
+        )
+    elif file_status != "verified":
+        lines.append(f"# Files of the benchmark: {file_status} (bioshards evaluate verify says more).")
+    if data.sample_sizes is not None:
+        sizes = ", ".join(f"{split} {size:,}" for split, size in data.sample_sizes.items())
+        lines.append(f"# Found on a sample of the data: {sizes} examples.")
     lines += [f"{name} = {json.dumps(value)}" for name, value in best.params.items()]
     with LocalStorage().write(path) as file:
         file.write(("\n".join(lines) + "\n").encode())

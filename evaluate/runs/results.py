@@ -60,7 +60,7 @@ class ResultIdentity(TypedDict):
     Attributes:
         settings: fields of the recipe.
         sample_sizes: number of examples of each split; None if all are used.
-        legacy: legacy modes of reading and counting (metrics/legacy.py).
+        legacy: legacy modes of reading and counting (metrics/tag_f1.py).
         provenance: files with SHA-256, counts, ``file_status`` (benchmarks/verification.py) and notes.
     """
 
@@ -184,7 +184,7 @@ def _is_result_file(path: str) -> bool:
 def _validate_result(result: Any, path: str) -> None:
     """Check format and fields of a result."""
     if not isinstance(result, dict) or "format" not in result:
-        raise ResultError(f"{path} is not a result of bioshards.evaluate: take it away, or name others")
+        raise ResultError(f"{path} is not a result of bioshards evaluate: take it away, or name others")
     if result["format"] != FORMAT:
         raise ResultError(
             f"{path} is of format {result['format']!r}, and this version reads {FORMAT}: make the report "

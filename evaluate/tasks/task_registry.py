@@ -1,37 +1,31 @@
-"""Tasks by name: benchmark, metric and task adapter; and the selection of tasks by ``--tasks``.
+"""Tasks by name: benchmark, metric and settings; and the selection of tasks by ``--tasks``.
 
 A benchmark's TaskSpec (benchmarks/catalogue/) defines its task. Recipes are in config/suites.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.benchmarks.definition import MetricName, ProblemType, TaskSpec
-from bioshards.evaluate.benchmarks.record_types import Record, Relation
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, override_recipe
 from bioshards.evaluate.config.legacy_mode import LegacyMode
 from bioshards.evaluate.config.suites import DEFAULT_SUITE, SUITES
-from bioshards.evaluate.metrics import legacy
-from bioshards.evaluate.metrics.correlation import pearson
 from bioshards.evaluate.metrics.metric import Metric
-from bioshards.evaluate.metrics.multilabel import multilabel_f1
 from bioshards.evaluate.metrics.qa import bioasq_factoid, squad_f1
-from bioshards.evaluate.metrics.ranking import mean_reciprocal_rank
-from bioshards.evaluate.metrics.single_label import accuracy, micro_f1, positive_f1, yes_no_f1
-from bioshards.evaluate.metrics.tag_f1 import entity_f1, word_f1
-from bioshards.evaluate.modeling.tokenization import ModelTokenizer
-from bioshards.evaluate.tasks.adapter import TaskAdapter
-from bioshards.evaluate.tasks.classification import Classification
-from bioshards.evaluate.tasks.question_answering import QuestionAnswering
-from bioshards.evaluate.tasks.token_classification import (
-    ElectraTruncation,
-    TokenClassification,
-    find_entity_types,
+from bioshards.evaluate.metrics.tag_f1 import biobert_tag_f1, entity_f1, merge_entity_types, word_f1
+from bioshards.evaluate.metrics.text_metrics import (
+    accuracy,
+    mean_reciprocal_rank,
+    micro_f1,
+    multilabel_f1,
+    pearson,
+    positive_f1,
+    yes_no_f1,
 )
 
 
@@ -41,7 +35,7 @@ class Task:
 
     Attributes:
         benchmark: name of the benchmark.
-        problem_type: selects the task adapter and the head.
+        problem_type: selects the task adapter (adapter.py) and the head.
         labels: classes in the order of the outputs.
         has_entity_pairs: True if an example is a pair of entities in a text.
     """
@@ -79,51 +73,14 @@ class Task:
             }
         return replace(recipe, **unused_settings)
 
-    def make_adapter(
-        self,
-        tokenizer: ModelTokenizer,
-        recipe: FineTuneRecipe,
-        train_records: Sequence[Record],
-        legacy_modes: Collection[LegacyMode],
-    ) -> TaskAdapter:
-        """Return the task adapter.
-
-        Raises:
-            InvalidValueError: the recipe needs entity positions that the benchmark's files do not have.
-        """
-        needs_entities = recipe.entity_format != "placeholders" or recipe.relation_feature != "cls"
-        if needs_entities and not all(isinstance(record, Relation) for record in train_records):
-            raise InvalidValueError(
-                f"--entity-format {recipe.entity_format} and --relation-feature "
-                f"{recipe.relation_feature} need entity positions, which the files of {self.benchmark} do "
-                "not have: use placeholders and cls"
-            )
-        match self.problem_type:
-            case "entities" | "word_labels":
-                adapter_type = (
-                    ElectraTruncation if "electra-truncation" in legacy_modes else TokenClassification
-                )
-                return adapter_type(
-                    tokenizer,
-                    recipe,
-                    find_entity_types(train_records),
-                    should_lowercase="lower-case" in legacy_modes,
-                )
-            case "span_per_passage" | "span_per_question":
-                return QuestionAnswering(
-                    tokenizer, recipe, is_per_question=self.problem_type == "span_per_question"
-                )
-            case classification_type:
-                return Classification(tokenizer, recipe, classification_type, self.labels)
-
     def applicable_legacy_modes(self, requested: Iterable[LegacyMode]) -> list[LegacyMode]:
         """Return the requested legacy modes that apply: all for entity tasks, none for others."""
         return sorted(set(requested)) if self.problem_type == "entities" else []
 
     def metric_for(self, legacy_modes: Collection[LegacyMode]) -> Metric:
         """Return the metric, or its legacy variant."""
-        metric = legacy.biobert_tag_f1() if "biobert-tags" in legacy_modes else self.metric
-        return legacy.merge_entity_types(metric) if "merged-types" in legacy_modes else metric
+        metric = biobert_tag_f1() if "biobert-tags" in legacy_modes else self.metric
+        return merge_entity_types(metric) if "merged-types" in legacy_modes else metric
 
 
 _METRICS: Final[Mapping[MetricName, Callable[[TaskSpec], Metric]]] = {
@@ -151,7 +108,6 @@ TASKS: Final = {
     for benchmark in BENCHMARKS.values()
     if benchmark.task
 }
-"""All tasks by name: one for each benchmark with a TaskSpec, and a weighted variant of ``reranker``."""
 TASKS["reranker-weighted"] = replace(TASKS["reranker"], name="reranker-weighted")
 """All tasks by name: one for each benchmark that has a TaskSpec, and a second one of ``reranker``."""
 
@@ -185,12 +141,11 @@ def plan_tasks(selectors: Iterable[str], overrides: Mapping[str, Any]) -> list[P
     """Return the selected tasks with their recipes.
 
     Args:
-        selectors: suites (``blurb``), tasks (``gad``, from the first suite that has it), or
-            ``bio-electra/gad``.
+        selectors: suites (``blurb``), tasks that one suite has (``hoc``), or ``bio-electra/gad``.
         overrides: recipe fields that replace those of every task.
 
     Raises:
-        InvalidValueError: a selector is unknown, or a changed recipe is invalid.
+        InvalidValueError: a selector is unknown, several suites have a task, or a changed recipe is invalid.
     """
     recipes: dict[tuple[str, str], FineTuneRecipe] = {}
     for selector in selectors:
@@ -200,8 +155,14 @@ def plan_tasks(selectors: Iterable[str], overrides: Mapping[str, Any]) -> list[P
         elif suite in SUITES and task_name in SUITES[suite]:
             recipes[suite, task_name] = SUITES[suite][task_name]
         elif not suite and task_name in TASKS:
-            first_suite = next((name for name in SUITES if task_name in SUITES[name]), DEFAULT_SUITE)
-            recipes[first_suite, task_name] = find_recipe(first_suite, task_name) or FineTuneRecipe()
+            suites = [name for name in SUITES if task_name in SUITES[name]] or [DEFAULT_SUITE]
+            if len(suites) > 1:
+                choices = " or ".join(f"{name}/{task_name}" for name in suites)
+                raise InvalidValueError(
+                    f"--tasks {task_name}: {len(suites)} suites have it, each with its own settings: "
+                    f"give {choices}"
+                )
+            recipes[suites[0], task_name] = find_recipe(suites[0], task_name) or FineTuneRecipe()
         else:
             known_names = [*SUITES, *TASKS]
             hint = suggest_nearest(selector, known_names) or f". There are: {', '.join(known_names)}"

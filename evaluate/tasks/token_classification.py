@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from bioshards.evaluate.benchmarks.record_types import Record, TaggedSentence
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.metrics import tag_schemes
-from bioshards.evaluate.metrics.legacy import count_words_read
+from bioshards.evaluate.metrics.tag_f1 import count_words_read
 from bioshards.evaluate.modeling.batches import EncoderOutput, PaddedBatch, TokenizedExample, stack_positions
 from bioshards.evaluate.modeling.crf import CRF
 from bioshards.evaluate.modeling.heads import TokenClassificationHead

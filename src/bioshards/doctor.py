@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from importlib import metadata
 
 from bioshards.corpus.errors import quote
+from bioshards.corpus.ui.options import OptionParser
 
 _EXTRAS = {"cloud": "obstore google-auth boto3", "vocab": "sentencepiece tokenizers", "search": "optuna"}
 _EXTRAS |= {"train": "tokenizers torch transformers", "tensorboard": "tensorboard", "wandb": "wandb"}
@@ -29,9 +30,8 @@ _SERVERS = {
 
 def main(arguments: Sequence[str]) -> int:
     """Print the checks; return 1 if something that every command needs is missing."""
-    if arguments:
-        print("usage: bioshards doctor\n\nCheck this machine: a line for each thing that runs need.")
-        return 0 if arguments[0] in ("-h", "--help") else 2
+    description = "Check this machine: a line for each thing that runs need."
+    OptionParser(prog="bioshards doctor", description=description).parse_args(arguments)
     is_supported = (3, 11) <= sys.version_info[:2] <= (3, 14)
     _report("python", is_supported, f"{sys.version.split()[0]}: 3.11 to 3.14 are supported")
     needs = [need for need in metadata.requires("bioshards") or () if ";" not in need]

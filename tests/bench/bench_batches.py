@@ -2,7 +2,7 @@
 
 The set is one that is given, or Bio-ELECTRA's of the real text of BIOSHARDS_DATA.
 
-1. Rows gathered in sampler order and collated without masking: end to end, in constant shapes, and padded.
+1. Rows gathered in sampler order and collated without masking: end to end, and in constant shapes.
 2. The same with tokens, words and n-grams masked.
 3. Hugging Face's DataCollatorForLanguageModeling on the same rows as lists: single tokens, and whole words.
 
@@ -23,32 +23,27 @@ from typing import Final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
 
-from bioshards.train.config.masking_config import MaskingConfig
-from bioshards.train.data.collate import BatchShape, collate_rows, compute_counts, compute_token_capacity
 from bioshards.train.data.counter_rng import make_row_keys
-from bioshards.train.data.gather import FlatRows, gather_rows
-from bioshards.train.data.masking import MaskedRows, mask_rows
+from bioshards.train.data.loader import collate_rows, compute_token_capacity
+from bioshards.train.data.masking import MaskedRows, MaskingConfig, mask_rows
 from bioshards.train.data.piece_table import PieceTable
-from bioshards.train.data.pretraining_dataset import PretrainingDataset
+from bioshards.train.data.pretraining_dataset import FlatRows, PretrainingDataset
 from bioshards.train.data.sampler import RowSampler
 from tests.bench.harness import timing
 from tests.bench.harness.bench_runner import ratios_by_round
 from tests.bench.harness.text_corpora import build_pretraining_set
 from tests.bench.harness.timing import MB, Figure
 
-LAYOUTS: Final = {
-    "end to end": {},
-    "end to end, constant shapes": {"tokens": True},
-    "padded": {"padded": True},
-}
+Int64Array = NDArray[np.int64]
 COLLATOR: Final = "the library's collator"
 COLLATED_BATCHES: Final = 40
 """Batches a round for the slower collator of the library."""
 
 
-def make_unmasked(rows: FlatRows) -> MaskedRows:
+def make_unmasked(rows: FlatRows, _epochs: Int64Array, _row_ids: Int64Array) -> MaskedRows:
     """Convert rows to model inputs without masking."""
     none = np.zeros(0, np.int64)
     return MaskedRows(rows.ids.astype(np.int64), none, none, np.zeros(0, np.float32))
@@ -65,23 +60,25 @@ def make_assembler(
     shards: PretrainingDataset,
     order: RowSampler,
     rows: int,
-    layout: BatchShape,
-    mask: Callable[[FlatRows], MaskedRows],
+    mask: Callable[[FlatRows, Int64Array, Int64Array], MaskedRows],
+    constant_tokens: int = 0,
 ) -> Callable[[int], int]:
     """Return a function that makes the batch of a step and returns its number of tokens."""
 
     def assemble_step(step: int) -> int:
-        rows_of_step = gather_rows(shards, *order.get_rows(step * rows, rows))
-        masked = mask(rows_of_step)
-        collate_rows(rows_of_step, masked, shards.special_ids["[PAD]"], layout)
-        return compute_counts(rows_of_step, masked).tokens
+        epochs, row_ids = order.get_rows(step * rows, rows)
+        rows_of_step = shards.gather_rows(row_ids)
+        masked = mask(rows_of_step, epochs, row_ids)
+        pad_id = shards.special_ids["[PAD]"]
+        collate_rows(rows_of_step, masked, pad_id, shards.max_seq_length, constant_tokens)
+        return len(rows_of_step.ids)
 
     return assemble_step
 
 
 def iter_maskings(
     shards: PretrainingDataset, pieces: PieceTable
-) -> Iterator[tuple[str, Callable[[FlatRows], MaskedRows]]]:
+) -> Iterator[tuple[str, Callable[[FlatRows, Int64Array, Int64Array], MaskedRows]]]:
     """Yield masking functions by name: ELECTRA's, BERT's of whole words, and ALBERT's."""
     bert = MaskingConfig(unit="word", mask_token_fraction=0.8, random_token_fraction=0.1)
     for name, masking in (
@@ -90,8 +87,10 @@ def iter_maskings(
         ("n-grams masked", replace(bert, unit="ngram")),
     ):
 
-        def masked(rows: FlatRows, masking: MaskingConfig = masking) -> MaskedRows:
-            keys = make_row_keys(0, rows.epochs, rows.row_ids)
+        def masked(
+            rows: FlatRows, epochs: Int64Array, row_ids: Int64Array, masking: MaskingConfig = masking
+        ) -> MaskedRows:
+            keys = make_row_keys(0, epochs, row_ids)
             return mask_rows(rows.ids, rows.offsets, keys, pieces, masking, shards.max_seq_length)
 
         yield name, masked
@@ -117,7 +116,7 @@ def make_collator(
     collate = DataCollatorForLanguageModeling(tokenizer, whole_word_mask=whole_words)
     batches, tokens = [], []
     for step in range(COLLATED_BATCHES):
-        found = gather_rows(shards, *order.get_rows(step * rows, rows))
+        found = shards.gather_rows(order.get_rows(step * rows, rows)[1])
         tokens.append(len(found.ids))
         examples = []
         for ids in np.split(found.ids, found.offsets[1:-1]):
@@ -159,21 +158,17 @@ def main() -> None:
     order, rows = RowSampler(shards.block_sizes, 0), options.rows
     steps = range(max(1, min(shards.rows // rows, 20_000_000 // (rows * shards.max_seq_length))))
     token_capacity = compute_token_capacity(shards, rows)
-
-    def layout(padded: bool = False, tokens: bool = False) -> BatchShape:
-        return BatchShape(shards.max_seq_length, padded, token_capacity if tokens else 0)
-
     benchmarks: dict[str, tuple[range, Callable[[int], int]]] = {
         f"not masked, {name}": (
             steps,
-            make_assembler(shards, order, rows, layout(**layout_options), make_unmasked),
+            make_assembler(shards, order, rows, make_unmasked, constant_tokens),
         )
-        for name, layout_options in LAYOUTS.items()
+        for name, constant_tokens in (("end to end", 0), ("end to end, constant shapes", token_capacity))
     }
     goals: dict[str, tuple[float, float | None]] = {"not masked, end to end": (60, 100)}
     pieces = PieceTable.load(vocabulary, shards.vocabulary_size, shards.vocabulary_sha256)
     for name, masked in iter_maskings(shards, pieces):
-        benchmarks[f"{name}, end to end"] = (steps, make_assembler(shards, order, rows, layout(), masked))
+        benchmarks[f"{name}, end to end"] = (steps, make_assembler(shards, order, rows, masked))
         goals[f"{name}, end to end"] = (15, None)
     for name, words in ((COLLATOR, False), (f"{COLLATOR}, whole words", True)):
         benchmarks[name] = make_collator(shards, order, rows, vocabulary, pieces, words)

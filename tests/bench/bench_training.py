@@ -1,8 +1,8 @@
 """Speed of the trainer: ``python -m tests.bench.bench_training``.
 
-A small ELECTRA model on a CPU, with rows end to end and padded, in turns.  Measured are tokens a second
-without padding, and the share of time in which the model waits for batches, both from the logs of the runs
-without their first lines.  The set is the given one, or Bio-ELECTRA's of the real text of BIOSHARDS_DATA.
+A small ELECTRA model on a CPU.  Measured are tokens a second without padding, and the share of time in which
+the model waits for batches, both from the logs of the runs without their first lines.  The set is the given
+one, or Bio-ELECTRA's of the real text of BIOSHARDS_DATA.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ import statistics
 from pathlib import Path
 
 from tests.bench.harness import timing
-from tests.bench.harness.bench_runner import TRIES, BenchRunner, ratios_by_round
+from tests.bench.harness.bench_runner import TRIES, BenchRunner
 from tests.bench.harness.text_corpora import build_pretraining_set
 from tests.bench.harness.timing import Figure
 
 LOG_EVERY = 5
-LAYOUTS = {"end to end": (), "padded": ("--pad-rows",)}
 
 
 def run_trainer(
-    bench: BenchRunner, name: str, data: str, vocabulary: str, options: argparse.Namespace
+    bench: BenchRunner, data: str, vocabulary: str, options: argparse.Namespace
 ) -> tuple[float, float]:
     """Run the trainer; return tokens a second and the share of waiting."""
     out = bench.work / "run"
@@ -47,9 +46,8 @@ def run_trainer(
         "--output",
         str(out),
         *trainer_options,
-        *LAYOUTS[name],
     )
-    bench.time_python(name, *argv, tries=options.tries)
+    bench.time_python("training", *argv, tries=options.tries)
     lines = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
     steady_lines = [line for line in lines if line["split"] == "train"][1:]
     return tuple(
@@ -73,15 +71,12 @@ def main() -> None:
     data, vocabulary = build_pretraining_set(options.data, options.vocab, Path("build/bench-text").resolve())
     timing.adopt_orphans()
     bench = BenchRunner(options.work.resolve())
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in LAYOUTS}
-    for _ in range(options.rounds):
-        for name in LAYOUTS:
-            found[name].append(run_trainer(bench, name, data, vocabulary, options))
-    speed = {name: [one for one, _ in values] for name, values in found.items()}
-    figures = [Figure(name, values, "tokens/s") for name, values in speed.items()]
-    figures.append(Figure("end to end / padded", ratios_by_round(speed["end to end"], speed["padded"]), "×"))
-    waiting = [100 * share for _, share in found["end to end"]]
-    figures.append(Figure("waiting for batches, share of time", waiting, "%", "<=", 1.0))
+    found = [run_trainer(bench, data, vocabulary, options) for _ in range(options.rounds)]
+    waiting = [100 * share for _, share in found]
+    figures = [
+        Figure("speed", [speed for speed, _ in found], "tokens/s"),
+        Figure("waiting for batches, share of time", waiting, "%", "<=", 1.0),
+    ]
     print(
         f"{os.cpu_count()} cores; a model of 2 layers of 128, 16 rows a "
         f"step.\n\n{timing.format_table(figures)}"

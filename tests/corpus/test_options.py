@@ -71,13 +71,13 @@ def test_a_command_line_is_the_dataclass_and_what_is_left_out_has_its_default() 
     ("argv", "message"),
     [
         (["A"], "the following arguments are required: --output"),
-        (["A", "--out", "O"], "required: --output"),
+        (["A", "--out", "O"], "x: unknown option --out (did you mean --output?). See x --help"),
         (["A", "--output", "O", "--workers", "0"], "argument --workers: 0 is below 1"),
         (["A", "--output", "O", "--workers", "x"], "invalid whole number value: 'x'"),
         (["A", "--output", "O", "--order", "x"], "argument --order: invalid choice: 'x'"),
         (["A", "--output", "O", "--splits", "train"], "argument --splits: invalid choice: 'train'"),
         (["A", "--output", "O", "--size", "x"], "argument --size: invalid int value: 'x'"),
-        (["A", "--output", "O", "--command", "x"], "unrecognized arguments: --command x"),
+        (["A", "--output", "O", "--command", "x"], "unknown option --command"),
     ],
 )
 def test_an_invalid_command_line_is_refused(

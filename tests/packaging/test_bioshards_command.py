@@ -30,8 +30,9 @@ def test_help_and_version(capsys: Capture) -> None:
     assert "run PIPELINE" in capsys.readouterr().out
     assert main([]) == 2
     capsys.readouterr()
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"bioshards {bioshards.__version__}\n"
+    for words in (["--version"], ["--version", "train"]):
+        assert main(words) == 0
+        assert capsys.readouterr().out == f"bioshards {bioshards.__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,10 @@ def test_commands_are_reached(capsys: Capture, words: list[str], expected: str) 
 
 def test_unknown_command_names_the_nearest(capsys: Capture) -> None:
     assert main(["vocap"]) == 2
-    assert capsys.readouterr().err == "bioshards: unknown command 'vocap' (did you mean vocab?)\n"
+    assert (
+        capsys.readouterr().err
+        == "bioshards: unknown command 'vocap' (did you mean vocab?). See bioshards --help\n"
+    )
 
 
 def test_script_answers_without_beam_and_torch() -> None:
@@ -120,7 +124,7 @@ def test_doctor_tells_a_failing_gpu_from_none(
         (
             ["run", "pubmed_to_shards", "--output", "out"],
             "bioshards.corpus.pubmed.filters",
-            "beam: stopped. Completed work is kept: run the same command again to continue",
+            "bioshards: stopped. Completed work is kept: run the same command again to continue",
         ),
     ],
 )

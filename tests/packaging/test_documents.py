@@ -54,7 +54,6 @@ def test_options_in_the_documents_exist(capsys: pytest.CaptureFixture[str]) -> N
         *((corpus_command.main, [name]) for name in ("export", "show", "stats", "verify")),
         *((vocab_command.main, [name]) for name in ("build", "adopt", "report")),
         (train_command.main, []),
-        (train_command.main, ["plot"]),
         *(
             (evaluate_command.main, [name])
             for name in ("run", "search", "verify", "texts", "report", "contamination")

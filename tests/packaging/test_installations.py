@@ -79,13 +79,13 @@ def test_wheel_has_one_top_level_package_and_the_sample(distributions: tuple[Pat
         "corpus/sample/pmc/PMC9990001.1.xml",
         "corpus/sample/topics/pubmed26n0004.xml.gz",
         "evaluate/metrics/tag_f1.py",
-        "evaluate/benchmarks/formats/iob.py",
+        "evaluate/benchmarks/catalogue.toml",
         "evaluate/benchmarks/known_files.sha256",
         "evaluate/sample/README.md",
         *(f"evaluate/sample/{name}" for name in benchmark_sample.sample_contents()),
         *("corpus/ui/page.html", "corpus/stats/stats_page.html", "vocab/report/vocabulary_page.html"),
-        *("evaluate/contamination/match_page.html", "evaluate/report/evaluation_page.html"),
-        *("train/plot/curves_page.html", "train/plot/curves.svg", "train/plot/palette.css"),
+        *("evaluate/contamination/contamination_page.html", "evaluate/report/evaluation_page.html"),
+        "train/train.py",
     ):
         assert f"bioshards/{expected}" in names
     with tarfile.open(distributions[0]) as sdist:

@@ -19,15 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.lifecycle import inputs as source_lists
-from bioshards.corpus.manifest import PretrainingRun
+from bioshards.corpus.manifest import PretrainingRun, convert
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import MAX_CONCURRENT_CALLS, parallel_for_each, prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, SourcePart
 from bioshards.pipelines import cli, shards, steps
 from bioshards.vocab.pretraining import pretraining_dir
-from bioshards.vocab.pretraining.build import BuildResult
-from bioshards.vocab.pretraining.job import PretrainingJob
+from bioshards.vocab.pretraining.build import BuildResult, PretrainingJob
 from tests.bench.harness import scale_graphs as graphs
 from tests.support.corpus.manifests import of_pretraining
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
@@ -128,16 +127,11 @@ def test_sequential_calls_of_single_steps_do_not_grow_with_files(tmp_path: Path)
 def test_leftovers_of_many_shard_groups_are_removed_concurrently(tmp_path: Path, count: int) -> None:
     output_dir = OutputDir(str(tmp_path / "out"))
     for number in range(count):
-        for path in (
-            output_dir.work_path(f"build_reports/old{number}.json"),
-            output_dir.shuffle_spill_path(f"train-{number}.arrow"),
-        ):
-            FILES.write_json(path, {})
+        FILES.write_json(output_dir.work_path(f"build_reports/old{number}.json"), {})
     splits = {"train": {"rows": 1, "tokens": 5, "input_tokens": 5, "documents": 1}, "validation": {}}
     entry = {"file": "train/data-new-00000.arrow", "rows": 1, "bytes": 2, "sha256": "0"}
-    result = BuildResult.from_dict(
-        {"name": "new", "documents": 1, "split_counts": splits, "outputs": [entry]}
-    )
+    fields = {"name": "new", "documents": 1, "split_counts": splits, "outputs": [entry]}
+    result = convert(fields, BuildResult)
     FILES.write_json(output_dir.work_path("build_reports/new.json"), {})
     job = PretrainingJob(
         storage=FILES,
@@ -145,16 +139,14 @@ def test_leftovers_of_many_shard_groups_are_removed_concurrently(tmp_path: Path,
         config=of_pretraining([]).config,
         inputs=(),
         run=PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere"),
-        num_buckets={},
         max_rejected=0,
     )
     with count_storage_calls() as calls:
-        done = steps.run_step("publish", pretraining_dir.publish, job, [result], [])
+        done = steps.run_step("publish", pretraining_dir.publish, job, [result])
     assert done.result.problem is None
     assert FILES.list_names(f"{output_dir.work_folder}/build_reports") == ["new.json"]
-    assert FILES.list_names(f"{output_dir.work_folder}/shuffle_spill") == []
-    assert calls.counts["publish", "remove", True] == 2 * count
-    assert calls.sequential("driver") == 9
+    assert calls.counts["publish", "remove", True] == count
+    assert calls.sequential("driver") == 7
 
 
 # Job graphs

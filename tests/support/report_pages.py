@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from bioshards.corpus.stats import directory_stats, report
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.evaluate.contamination import match_page, split_summary
+from bioshards.evaluate.contamination import contamination_report
 from bioshards.evaluate.contamination.corpus_scan import Corpus, CorpusDocument
 from bioshards.evaluate.contamination.example_texts import BenchmarkExample, BenchmarkExamples
 from bioshards.evaluate.contamination.matches import ContaminationResult, DocumentMatch, ExampleMatch
-from bioshards.evaluate.report import evaluation_page
+from bioshards.evaluate.report import report_file
 from bioshards.evaluate.report.blurb import BLURB_TASKS
 from bioshards.evaluate.report.report_data import build_report as build_evaluation_report
-from bioshards.train.plot import plot
-from bioshards.vocab.report import vocabulary_metrics, vocabulary_page
+from bioshards.vocab.report import vocabulary_report
 from bioshards.vocab.report.vocabulary_report import build_report as build_vocabulary_report
 from tests.support.corpus.stats_directories import (
     make_stats_document,
@@ -27,7 +24,7 @@ from tests.support.corpus.stats_directories import (
     write_document_shards,
 )
 from tests.support.evaluate.synthetic_results import defaults_of, make_result, metric_of, results_by_path
-from tests.support.vocab.tiny_tokenizers import SPECIAL_TOKENS, make_unigram, make_wordpiece
+from tests.support.vocab.tiny_tokenizers import make_unigram, make_wordpiece
 
 HOSTILE: Final = (
     "<script>alert(1)</script>",
@@ -46,7 +43,7 @@ def write_pages(folder: Path) -> Iterator[Path]:
     writers: dict[str, Callable[[Path], str]] = {
         "documents": _make_documents_page,
         "pretraining": _make_pretraining_page,
-        "vocabulary": lambda _: _make_vocabulary_page("Ours", "PubMedBERT", "SciBERT cased", "RoBERTa"),
+        "vocabulary": lambda _: _make_vocabulary_page("PubMedBERT", "SciBERT cased", "RoBERTa"),
         "vocabulary-hostile": lambda _: _make_vocabulary_page(*HOSTILE),
         "evaluation": lambda _: _make_evaluation_page("electra-small", "electra-small, 500k steps"),
         "evaluation-hostile": lambda _: _make_evaluation_page(*HOSTILE),
@@ -57,15 +54,6 @@ def write_pages(folder: Path) -> Iterator[Path]:
         path = folder / f"{name}.html"
         path.write_text(write(folder / name))
         yield path
-    runs = [_write_run(folder / name, number) for number, name in enumerate(("electra", "bert"))]
-    picture, page = plot(runs, str(folder / "curves"))
-    yield from (Path(page), Path(picture))
-    names = [name.replace("/", "|")[:80] for name in HOSTILE]
-    picture, page = plot(
-        [_write_run(folder / name, number) for number, name in enumerate(names)],
-        str(folder / "curves-hostile"),
-    )
-    yield from (Path(page), Path(picture))
 
 
 def _make_documents_page(folder: Path) -> str:
@@ -102,23 +90,21 @@ def _make_pretraining_page(folder: Path) -> str:
     return report.render_stats_page(directory_stats.compute_stats(LocalStorage(), str(folder)), "bert-8")
 
 
-def _make_vocabulary_page(name: str, *baseline_names: str) -> str:
+def _make_vocabulary_page(*baseline_names: str) -> str:
     pieces = [*_LETTERS, "insulin", "heart", "DNA", "the", "##ate", HOSTILE[0]]
     tokenizer, words = make_wordpiece(*pieces), {"the": 9, "heart": 4, "insulin": 2, ".": 5, "naïve": 1}
-    curve = vocabulary_metrics.measure_curve([*SPECIAL_TOKENS, *pieces], tokenizer, words)
     makers = (make_wordpiece, make_unigram)
     baselines = {
         baseline: makers[index % 2]("the", "heart", "▁the", "h", "e", HOSTILE[4][: 40 + index])
         for index, baseline in enumerate(baseline_names)
     }
     about: dict[str, Any] = {
-        "name": name,
         "documents": 38_123_456,
         "inputs": [{"pipeline": "pubmed_to_shards", "sha256": "0123456789abcdef" * 4}],
-        name: name,
+        HOSTILE[0]: HOSTILE[1],
     }
-    return vocabulary_page.render_page(
-        build_vocabulary_report(tokenizer, words, {"the": 3, "heart": 1}, curve, baselines, None, about)
+    return vocabulary_report.render_page(
+        build_vocabulary_report(tokenizer, words, {"the": 3, "heart": 1}, baselines, None, about)
     )
 
 
@@ -139,9 +125,7 @@ def _make_evaluation_page(*models: str) -> str:
         for index, task in enumerate([*BLURB_TASKS, models[-1]])
         for seed in (0, 1)
     ]
-    return evaluation_page.render_page(
-        build_evaluation_report(results_by_path(*results), metric_of, defaults_of)
-    )
+    return report_file.render_page(build_evaluation_report(results_by_path(*results), metric_of, defaults_of))
 
 
 def _make_contamination_page(folder: str, benchmark: str) -> str:
@@ -172,27 +156,4 @@ def _make_contamination_page(folder: str, benchmark: str) -> str:
         matches,
         documents,
     )
-    return match_page.render_page(result, split_summary.summarise_splits(matches))
-
-
-def _write_run(folder: Path, number: int) -> str:
-    folder.mkdir()
-    lines = []
-    for step in range(0, 250_001, 1000):
-        loss = 3 + number / 2 + 40 * math.exp(-step / 20_000) + math.sin(step) / 9
-        entry: dict[str, Any] = {
-            "step": step,
-            "split": "train",
-            "loss": loss,
-            "losses": {"mlm": loss / 3, "rtd": loss / 50},
-            "metrics": {"mlm_accuracy": 0.6 - loss / 100, "replaced": 0.1, "replaced_entropy": 0.33},
-            "lr": 5e-4 * (1 - step / 250_000),
-            "grad_norm": 0.4 + loss**2,
-            "tokens_per_second": 123_456 + 1000 * math.cos(step),
-            folder.name: 1.5,
-        }
-        lines.append(entry)
-        if step % 25_000 == 0:
-            lines.append({**entry, "split": "validation", "loss": loss + 0.2})
-    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return str(folder)
+    return contamination_report.render_page(result, contamination_report.summarise_splits(matches))

@@ -20,14 +20,13 @@ from transformers import AlbertForPreTraining, BertForPreTraining, ElectraForPre
 
 from bioshards.corpus.ui.options import from_toml
 from bioshards.train.__main__ import main
-from bioshards.train.config.model_families import FAMILIES
-from bioshards.train.config.model_presets import PRESETS
-from bioshards.train.config.recipe import TrainRecipe
-from bioshards.train.config.train_job import TrainJob
-from bioshards.train.models.electra_objective import ElectraObjective
-from bioshards.train.models.factory import build_objective
-from bioshards.train.models.mlm_objective import MlmObjective
-from bioshards.train.optim.schedules import learning_rate
+from bioshards.train.data.masking import MaskingConfig
+from bioshards.train.models.objectives import ElectraObjective, MlmObjective
+from bioshards.train.models.weights import build_objective
+from bioshards.train.optim import learning_rate
+from bioshards.train.options import TrainJob
+from bioshards.train.presets import PRESETS, describe_set_differences
+from bioshards.train.recipe import FAMILIES, TrainRecipe
 from tests.support.paths import REPOSITORY
 
 Capture = pytest.CaptureFixture[str]
@@ -48,7 +47,7 @@ def parse_recipe(monkeypatch: pytest.MonkeyPatch) -> Any:
         return ""
 
     def call(*args: object) -> TrainRecipe:
-        monkeypatch.setattr("bioshards.train.loop.training_run.train", record_job)
+        monkeypatch.setattr("bioshards.train.train.train", record_job)
         assert main(["DATA", "--output", "RUN", *map(str, args)]) == 0
         return jobs[-1].recipe
 
@@ -60,7 +59,7 @@ def read_parse_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Any:
     """Function that returns the error message of a command line with an invalid recipe."""
 
     def call(*args: object) -> str:
-        monkeypatch.setattr("bioshards.train.loop.training_run.train", lambda *_: pytest.fail("it was begun"))
+        monkeypatch.setattr("bioshards.train.train.train", lambda *_: pytest.fail("it was begun"))
         try:
             code = main(["DATA", "--output", "RUN", *map(str, args)])
         except SystemExit as error:  # argparse's own
@@ -90,9 +89,8 @@ def test_every_field_is_an_option_with_its_help(capsys: Capture) -> None:
     for field in dataclasses.fields(TrainRecipe):
         assert f"--{field.name.replace('_', '-')}" in stdout
         # argparse breaks lines at hyphens too
-        assert f"{FIELDS[field.name][1]} (default: {field.default})".replace(" ", "") in stdout.replace(
-            " ", ""
-        )
+        help_text = FIELDS[field.name][1].replace("%%", "%")
+        assert f"{help_text} (default: {field.default})".replace(" ", "") in stdout.replace(" ", "")
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -120,11 +118,11 @@ def test_options_override_config_file_and_config_file_overrides_preset(
     parse_recipe: Any, tmp_path: Path
 ) -> None:
     path = write_toml(
-        tmp_path, "batch_size = 32", "learning_rate = 1e-4", 'mask_unit = "word"', "pad_rows = true"
+        tmp_path, "batch_size = 32", "learning_rate = 1e-4", 'mask_unit = "word"', "compile = true"
     )
-    recipe = parse_recipe("--preset", "electramed", "--config", path, "--batch-size", 64, "--no-pad-rows")
+    recipe = parse_recipe("--preset", "electramed", "--config", path, "--batch-size", 64, "--no-compile")
     assert recipe == dataclasses.replace(
-        PRESETS["electramed"], batch_size=64, learning_rate=1e-4, mask_unit="word", pad_rows=False
+        PRESETS["electramed"], batch_size=64, learning_rate=1e-4, mask_unit="word", compile=False
     )
     assert parse_recipe() == TrainRecipe()
     assert parse_recipe("--preset", "pubmedbert") == PRESETS["pubmedbert"]
@@ -163,7 +161,7 @@ def test_config_file_with_every_field(tmp_path: Path) -> None:
         (["steps = true"], "recipe.toml: --steps True is not of type int"),
         (["learning_rate = [1]"], "recipe.toml: --learning-rate [1] is not of type float"),
         (["[steps]", "a = 1"], "recipe.toml: --steps {'a': 1} is not of type int"),
-        (["pad_rows = 1"], "recipe.toml: --pad-rows 1 is not of type bool"),
+        (["compile = 1"], "recipe.toml: --compile 1 is not of type bool"),
         (['family = "gpt"'], "recipe.toml: --family gpt is not one of auto, electra, bert, albert"),
         (["family = [1]"], "recipe.toml: --family [1] is not one of auto"),
         (["steps = 0"], "--steps 0 is below 1"),
@@ -235,13 +233,12 @@ def test_unreadable_config_files_are_refused(read_parse_error: Any, tmp_path: Pa
         ("--seed -1", "--seed -1 is negative"),
         (f"--seed {1 << 64}", "is not below 2^63"),
         ("--epsilon 0", "--epsilon 0 is not above 0"),
-        ("--warmup 201", "--warmup 201 exceeds --steps 200; lower it, or give a fraction below 1"),
         ("--hidden-size 130 --num-heads 4", "--hidden-size 130 is not a multiple of --num-heads 4"),
         ("--schedule cosine", "invalid choice: 'cosine'"),
         ("--optimizer sgd", "invalid choice: 'sgd'"),
         ("--precision float8", "invalid choice: 'float8'"),
         ("--preset biobert", "invalid choice: 'biobert'"),
-        ("--no-such-thing 1", "unrecognized arguments: --no-such-thing 1"),
+        ("--no-such-thing 1", "unknown option --no-such-thing"),
     ],
 )
 def test_invalid_values_are_refused(args: str, message: str, read_parse_error: Any) -> None:
@@ -372,7 +369,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
         "weight_decay": 0.01,
         "grad_clip": 1.0,
     },
-    "bioalbert-base": {
+    "bioalbert": {
         **_BIOALBERT,
         "hidden_size": 768,
         "num_layers": 12,
@@ -395,9 +392,9 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 PUBLISHED["pubmedbert-pmc"] = PUBLISHED["pubmedbert"]
 PUBLISHED["pubmedbert-pmc-100k"] = {**PUBLISHED["pubmedbert"], "steps": 100_000}
 # Naseem et al. 2020: 270,000 steps on PMC after 200,000 on PubMed
-for _size in ("base", "large"):
-    PUBLISHED[f"bioalbert-{_size}-pmc"] = {
-        **PUBLISHED[f"bioalbert-{_size}"],
+for _name in ("bioalbert", "bioalbert-large"):
+    PUBLISHED[f"{_name}-pmc"] = {
+        **PUBLISHED[_name],
         "steps": 470_000,
         "start_from": "run",
     }
@@ -418,7 +415,7 @@ def test_preset_values_are_as_published(preset: str, field: str, value: object) 
 @pytest.mark.parametrize("preset", PUBLISHED)
 def test_unpublished_fields_are_those_of_the_machine_or_other_families(preset: str) -> None:
     unpublished = {name for name in TrainRecipe().to_dict() if name not in PUBLISHED[preset]}
-    machine_fields = {"precision", "pad_rows", "compile", "seed"}
+    machine_fields = {"precision", "compile", "seed"}
     family_fields = {
         "generator_hidden_fraction",
         "generator_layers_fraction",
@@ -444,12 +441,13 @@ def test_replacement_fractions_of_families() -> None:
         ("electramed", 512, 77),
         ("pubmedbert", 128, 19),
         ("pubmedbert", 512, 77),
-        ("bioalbert-base", 512, 20),
+        ("bioalbert", 512, 20),
     ],
 )
 def test_number_of_predictions_per_row(preset: str, length: int, num_predictions: int) -> None:
     """ELECTRA: round(0.15 * length), at most int(0.155 * length)."""
-    assert PRESETS[preset].masking_config.compute_budgets(np.array([length]), length)[0] == num_predictions
+    masking = MaskingConfig.of_recipe(PRESETS[preset], PRESETS[preset].mask_rate)
+    assert masking.compute_budgets(np.array([length]), length)[0] == num_predictions
 
 
 def test_bio_electra_pp_starts_at_half_its_learning_rate() -> None:
@@ -461,12 +459,33 @@ def test_bio_electra_pp_starts_at_half_its_learning_rate() -> None:
     ) == pytest.approx(2.5e-4)
 
 
-@pytest.mark.parametrize(("size", "peak"), [("base", 0.00176), ("large", 0.00062)])
-def test_bioalbert_pmc_goes_on_by_the_schedule_of_all_steps(size: str, peak: float) -> None:
-    recipe, first = PRESETS[f"bioalbert-{size}-pmc"], PRESETS[f"bioalbert-{size}"]
+@pytest.mark.parametrize(("name", "peak"), [("bioalbert", 0.00176), ("bioalbert-large", 0.00062)])
+def test_bioalbert_pmc_goes_on_by_the_schedule_of_all_steps(name: str, peak: float) -> None:
+    recipe, first = PRESETS[f"{name}-pmc"], PRESETS[name]
     assert dataclasses.replace(recipe, steps=first.steps, start_from=first.start_from) == first
     rate = learning_rate(recipe.schedule, first.steps, recipe.steps, recipe.warmup_steps, peak)
     assert rate == pytest.approx(peak * 270 / 470)
+
+
+@pytest.mark.parametrize(
+    ("preset", "own_steps", "all_steps"),
+    [("bio-electra-pp", 1_800_000, 3_600_000), ("bioalbert-pmc", 270_000, 470_000)],
+)
+def test_second_stage_that_continues_no_run_has_its_own_steps(
+    preset: str, own_steps: int, all_steps: int, parse_recipe: Any
+) -> None:
+    assert parse_recipe("--preset", preset, "--init-checkpoint", "X").steps == own_steps
+    assert parse_recipe("--preset", preset, "--start-from", "random").steps == own_steps
+    assert parse_recipe("--preset", preset, "--continue-from", "RUN").steps == all_steps
+    assert parse_recipe("--preset", preset, "--init-checkpoint", "X", "--steps", 9).steps == 9
+
+
+def test_preset_names_what_its_paper_had_otherwise() -> None:
+    assert describe_set_differences("pubmedbert", "bert", 512) == []
+    assert describe_set_differences("tiny", "plain", 7) == []
+    objective, length = describe_set_differences("pubmedbert", "electra", 256)
+    assert "sets of --objective bert, and this one has electra: it trains without the pair task" in objective
+    assert "rows of up to 512 tokens, and this set has up to 256" in length
 
 
 def test_make_train_has_a_recipe_for_the_preset_tiny_on_the_sample_alone(parse_recipe: Any) -> None:
@@ -481,7 +500,7 @@ def test_make_train_has_a_recipe_for_the_preset_tiny_on_the_sample_alone(parse_r
             text=True,
             check=True,
         )
-        [line] = [line for line in completed.stdout.splitlines() if "bioshards.train" in line]
+        [line] = [line for line in completed.stdout.splitlines() if "bioshards train" in line]
         return shlex.split(line.partition("--output")[2])[1:]
 
     recipe = parse_recipe(*read_options())
@@ -543,7 +562,7 @@ def build_on_meta(preset: str, vocabulary: int) -> ElectraObjective | MlmObjecti
         vocabulary_size=vocabulary, special_ids=special, labelled=True, most_frequent_id=5
     )
     with torch.device("meta"):
-        objective = build_objective(PRESETS[preset].model_config, dataset_info)
+        objective = build_objective(PRESETS[preset], dataset_info)
     assert isinstance(objective, (ElectraObjective, MlmObjective))
     return objective
 
@@ -558,7 +577,7 @@ def build_on_meta(preset: str, vocabulary: int) -> ElectraObjective | MlmObjecti
         ("electra-base", 30_522, count_electra(30_522, 768, 12, 3072, 768), 110),
         ("electramed", 31_090, count_electra(31_090, 768, 12, 3072, 768), 110),
         ("pubmedbert", 30_522, count_bert(30_522, 768, 12, 3072), 110),
-        ("bioalbert-base", 30_000, count_albert(30_000, 768, 3072, 128), 12),
+        ("bioalbert", 30_000, count_albert(30_000, 768, 3072, 128), 12),
         ("bioalbert-large", 30_000, count_albert(30_000, 1024, 4096, 128), 18),
     ],
 )
@@ -608,7 +627,7 @@ def test_default_model_is_small() -> None:
     special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3}
     with torch.device("meta"):
         objective = build_objective(
-            recipe.model_config,
+            recipe,
             SimpleNamespace(vocabulary_size=30_522, special_ids=special, labelled=False, most_frequent_id=5),
         )
     assert count_parameters(objective) < 5e6

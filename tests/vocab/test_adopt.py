@@ -1,4 +1,4 @@
-"""``python -m bioshards.vocab adopt``: published vocabularies keep the ids of their own tokenizers."""
+"""``bioshards vocab adopt``: published vocabularies keep the ids of their own tokenizers."""
 
 from __future__ import annotations
 
@@ -350,7 +350,6 @@ def test_model_whose_rules_reach_over_blanks_is_refused(read_adopt_error: Any, t
 
 
 @needs_data
-@pytest.mark.filterwarnings("ignore:.*lines 1 are blank")
 @pytest.mark.parametrize(
     ("file", "is_cased"),
     [

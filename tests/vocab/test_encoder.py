@@ -21,7 +21,7 @@ from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab import encode
 from bioshards.vocab.encode import Encoder
-from bioshards.vocab.encoder.bounded_cache import BoundedCache
+from bioshards.vocab.encoder.chunk_encoders import BoundedCache
 from tests.support.hypothesis_profiles import examples
 from tests.support.real_data import DATA, needs_data
 
@@ -457,9 +457,9 @@ def test_unknown_id_comes_from_the_model(tmp_path: Path) -> None:
 
 
 def test_error_names_missing_or_invalid_tokenizer_json(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"nowhere is not a directory.*bioshards\.vocab build"):
+    with pytest.raises(FileNotFoundError, match=r"nowhere is not a directory.*bioshards vocab build"):
         Encoder(str(tmp_path / "nowhere"))
-    with pytest.raises(FileNotFoundError, match=r"has no tokenizer\.json.*bioshards\.vocab build"):
+    with pytest.raises(FileNotFoundError, match=r"has no tokenizer\.json.*bioshards vocab build"):
         Encoder(str(tmp_path))
     for wrong in (b"", b"{", b"{}", b"\xff\xfe", b"[1]", b'{"version": "1.0"}'):
         (tmp_path / "tokenizer.json").write_bytes(wrong)

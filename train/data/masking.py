@@ -12,8 +12,7 @@ Defects of the references that are not reproduced:
 * BERT and ALBERT join a continuation piece after [SEP] to the word before [SEP], and ALBERT's n-grams cross
   [SEP].  Here words and n-grams end at special tokens.
 * BERT and ALBERT draw random tokens from the whole vocabulary, special tokens included.  Here special tokens
-are
-  excluded; as in the references, the original token is included.
+  are excluded; as in the references, the original token is included.
 
 Sources:
     https://github.com/google-research/electra/blob/master/pretrain/pretrain_helpers.py
@@ -23,14 +22,15 @@ Sources:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bioshards.train.config.masking_config import MaskingConfig
 from bioshards.train.data.counter_rng import random_bits, uniform, uniform_float32
 from bioshards.train.data.piece_table import PieceTable
+from bioshards.train.recipe import FAMILIES, MaskUnit, TrainRecipe
 
 _PRIORITY_STREAM, _NGRAM_STREAM, _CORRUPTION_STREAM, _REPLACEMENT_STREAM, _NOISE_STREAM = range(5)
 """Streams of random numbers, one for each purpose.  The values determine the masks."""
@@ -39,6 +39,54 @@ _NGRAM_THRESHOLDS: Final = (6 / 11, 9 / 11)
 _MAX_NGRAM: Final = len(_NGRAM_THRESHOLDS) + 1
 _UNSELECTABLE: Final = np.iinfo(np.int64).max
 """Size of an n-gram that cannot be selected."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaskingConfig:
+    """Which tokens of a row are selected for prediction, and what replaces them.
+
+    Attributes:
+        unit: unit that is masked as a whole.
+        rate: fraction of a row's tokens, special tokens included, that are selected.
+        mask_token_fraction: fraction of the selected tokens that become [MASK]: 0.85 in ELECTRA, 0.8 in BERT
+            and ALBERT.
+        random_token_fraction: fraction of the selected tokens that become a random token: 0 in ELECTRA, 0.1
+            in BERT and ALBERT.  All other selected tokens are kept.
+        max_predictions: maximum number of selected tokens in a row.  0: ELECTRA's limit, (rate + 0.005) times
+            the maximum row length (google-research/electra, configure_pretraining.py).
+    """
+
+    unit: MaskUnit = "token"
+    rate: float = 0.15
+    mask_token_fraction: float = 0.85
+    random_token_fraction: float = 0.0
+    max_predictions: int = 0
+
+    @classmethod
+    def of_recipe(cls, recipe: TrainRecipe, rate: float) -> MaskingConfig:
+        """Return the masking of a recipe, whose family must be known, at a masking rate."""
+        family = FAMILIES[recipe.family]  # type: ignore[index]  # never "auto" here
+        return cls(
+            unit=recipe.mask_unit,
+            rate=rate,
+            mask_token_fraction=family.mask_token_fraction,
+            random_token_fraction=family.random_token_fraction,
+            max_predictions=recipe.max_predictions_per_seq,
+        )
+
+    def compute_budgets(self, tokens: npt.NDArray[np.int64], max_seq_length: int) -> npt.NDArray[np.int64]:
+        """Return the maximum number of selected tokens of each row.
+
+        Args:
+            tokens: int64[R], tokens of each row, special tokens included.
+            max_seq_length: maximum row length in tokens.
+
+        Returns:
+            int64[R], at least 1.
+        """
+        limit = self.max_predictions or int((self.rate + 0.005) * max_seq_length)
+        budgets: npt.NDArray[np.int64] = (tokens * self.rate).round().astype("int64")
+        return budgets.clip(1, max(1, limit), out=budgets)
 
 
 class MaskedRows(NamedTuple):

@@ -2,7 +2,7 @@
 
 A Hugging Face model gets the whole batch as one sequence.  All its layers except attention work on single
 tokens.  The model looks up attention by name and passes unknown keywords on, so unmodified models train on
-packed and padded rows.
+packed rows.
 
 On GPUs, packed rows need no padding inside attention: PyTorch's kernels for segments of different lengths
 are FlashAttention (half precision, Ampere or later) and memory-efficient attention (any precision and GPU).
@@ -11,11 +11,8 @@ PyTorch's public ``varlen_attn`` calls the same FlashAttention without dropout, 
 
 from __future__ import annotations
 
-import functools
 import math
-import warnings
-from collections.abc import Callable
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -28,13 +25,11 @@ KernelName = Literal["flash", "efficient", "padded"]
 
 ATTN_IMPLEMENTATION: Final = "bioshards"
 """Name under which this attention is registered; saved configurations do not contain it."""
-_TOLERANCE: Final = 0.1
-"""Largest difference of a kernel from padded attention on normal numbers.  bfloat16 rounds 4 by up to 0.02;
-a wrong layout changes results by 1 and more."""
-_ONE_TOKEN_SEGMENTS: Final = 200
-"""Segments that show what dropout drops: their only probability is 1, and without it the output is 0."""
 _FLASH_CAPABILITY: Final = (8, 0)
 """Lowest compute capability of FlashAttention: Ampere (README of Dao-AILab/flash-attention)."""
+_MAX_HEAD_SIZE: Final = 256
+_HEAD_SIZE_MULTIPLE: Final = 8
+"""Sizes of heads that both kernels take (the same README)."""
 forced_kernel: KernelName | None = None
 """Kernel to use instead of the chosen one, for benchmarks; set it before the first batch."""
 
@@ -45,17 +40,16 @@ class Segments(NamedTuple):
     Attributes:
         key_mask: bool[S, 1, 1, L]; True for positions of a segment that can be attended to.  Padding segments
             that only fill a batch up to a constant size are left out, here and in the indices.
-        pad_index: int64[S * L], token at each padded position; arbitrary for padding.  None: the batch is
-            already padded.
+        pad_index: int64[S * L], token at each padded position; arbitrary for padding.
         unpad_index: int64[T], padded position of each token; any position for padding that is left out.
-        cu_seqlens: int32[...], start of each segment, and T.  None: all segments have L tokens.
+        cu_seqlens: int32[...], start of each segment, and T.
         max_seqlen: L.
     """
 
     key_mask: Tensor
-    pad_index: Tensor | None
-    unpad_index: Tensor | None
-    cu_seqlens: Tensor | None
+    pad_index: Tensor
+    unpad_index: Tensor
+    cu_seqlens: Tensor
     max_seqlen: int
 
 
@@ -86,18 +80,14 @@ def encode(model: nn.Module, batch: Batch, embeds: Tensor | None = None) -> Tens
 
 
 def build_segments(batch: Batch) -> Segments:
-    """Build the segments of a batch; their shapes depend only on the shapes of the batch."""
-    tokens, cu_seqlens = len(batch.ids), batch.cu_seqlens
-    if cu_seqlens is None:
-        length = tokens // len(batch.row_starts)
-        return Segments(batch.is_token.view(-1, 1, 1, length), None, None, None, length)
-    max_padding_segments = math.ceil(TOKEN_MULTIPLE / batch.max_seqlen)
+    """Build the segments of a batch; their shapes depend only on the shapes of the batch.
+
+    Segments that only fill a batch up to a constant size are left out: in padded attention, their tokens have
+    undefined, finite outputs.
+    """
+    tokens, cu_seqlens, max_seqlen = len(batch.ids), batch.cu_seqlens, batch.max_seqlen
+    max_padding_segments = math.ceil(TOKEN_MULTIPLE / max_seqlen)
     num_segments = min(len(cu_seqlens) - 1, len(batch.row_starts) + max_padding_segments)
-    return _build_packed_segments(cu_seqlens, tokens, batch.max_seqlen, num_segments)
-
-
-def _build_packed_segments(cu_seqlens: Tensor, tokens: int, max_seqlen: int, num_segments: int) -> Segments:
-    """Build the first segments; the tokens of others have undefined, finite outputs in padded attention."""
     position = torch.arange(max_seqlen, device=cu_seqlens.device)
     starts, lengths = cu_seqlens[:num_segments, None], cu_seqlens.diff()[:num_segments, None]
     # An empty segment attends to its position 0, because a softmax over nothing is NaN.
@@ -124,7 +114,7 @@ def attend(
 ) -> tuple[Tensor, None]:
     """Compute attention within segments, with the signature of transformers' AttentionInterface.
 
-    Packed rows use the kernel of :func:`choose_kernel`.
+    It uses the kernel of :func:`choose_kernel`, or padded attention for an unusual scale.
 
     Args:
         query, key, value: [1, heads, T, size].
@@ -135,7 +125,7 @@ def attend(
     q, k, v = (tensor[0].transpose(0, 1) for tensor in (query, key, value))  # [T, heads, size]
     kernel = choose_kernel(q.device, q.dtype, q.shape[-1])
     has_default_scale = scaling in (None, q.shape[-1] ** -0.5)
-    if segments.cu_seqlens is not None and kernel != "padded" and has_default_scale:
+    if kernel != "padded" and has_default_scale:
         run = _run_flash if kernel == "flash" else _run_efficient
         return run(q, k, v, segments.cu_seqlens, segments.max_seqlen, dropout)[None], None
     return _run_padded(q, k, v, segments, dropout, scaling)[None], None
@@ -143,14 +133,18 @@ def attend(
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def choose_kernel(device: torch.device, dtype: torch.dtype, head_size: int) -> KernelName:
-    """Return the fastest attention kernel for packed rows that gives the results of padded attention.
-
-    Each is tried once on a device, with and without dropout; one that fails is reported as a warning.
+    """Return the fastest attention kernel for packed rows that the device has.
 
     Args:
         dtype: that of queries, keys and values: inside autocast, its precision.
     """
-    return forced_kernel or _choose_kernel(device, dtype, head_size)
+    if forced_kernel:
+        return forced_kernel
+    if device.type != "cuda" or head_size > _MAX_HEAD_SIZE or head_size % _HEAD_SIZE_MULTIPLE:
+        return "padded"
+    if dtype == torch.float32 or torch.cuda.get_device_capability(device) < _FLASH_CAPABILITY:
+        return "efficient"
+    return "flash"
 
 
 def choose_kernels(model: nn.Module, device: torch.device, dtype: torch.dtype) -> str:
@@ -161,29 +155,6 @@ def choose_kernels(model: nn.Module, device: torch.device, dtype: torch.dtype) -
         if isinstance(part, PreTrainedModel)
     }
     return ", ".join(sorted({choose_kernel(device, dtype, size) for size in head_sizes}))
-
-
-@functools.cache
-def _choose_kernel(device: torch.device, dtype: torch.dtype, head_size: int) -> KernelName:
-    for kernel in get_args(KernelName):
-        if kernel == "padded" or device.type != "cuda":
-            break
-        if kernel == "flash" and (
-            dtype == torch.float32 or torch.cuda.get_device_capability(device) < _FLASH_CAPABILITY
-        ):
-            continue
-        try:
-            run = _run_flash if kernel == "flash" else _run_efficient
-            _check_kernel(run, device, dtype, head_size)
-        except (AttributeError, RuntimeError, TypeError) as error:  # missing, not for this GPU, or changed
-            warnings.warn(
-                f"{kernel} attention does not work on {device} in {dtype} with heads of {head_size} "
-                f"({str(error).split(chr(10))[0]})",
-                stacklevel=2,
-            )
-        else:
-            return "flash" if kernel == "flash" else "efficient"
-    return "padded"
 
 
 def _run_flash(
@@ -243,53 +214,14 @@ def _run_padded(
     output = F.scaled_dot_product_attention(
         q, k, v, attn_mask=segments.key_mask, dropout_p=dropout, scale=scaling
     )
-    output = output.transpose(1, 2).flatten(0, 1)
-    if segments.unpad_index is not None:
-        output = output.index_select(0, segments.unpad_index)
-    return output
+    return output.transpose(1, 2).flatten(0, 1).index_select(0, segments.unpad_index)
 
 
 def _pad_segments(tokens: Tensor, segments: Segments) -> Tensor:
     """Pad [T, heads, size] to [S, heads, L, size]."""
-    if segments.pad_index is not None:
-        tokens = tokens.index_select(0, segments.pad_index)
     _, heads, head_size = tokens.shape
-    return tokens.view(-1, segments.max_seqlen, heads, head_size).transpose(1, 2)
-
-
-def _check_kernel(
-    run: Callable[..., Tensor], device: torch.device, dtype: torch.dtype, head_size: int
-) -> None:
-    """Compare a kernel's outputs and gradients with padded attention, and count what its dropout drops.
-
-    Raises:
-        RuntimeError: they differ, or the kernel does not run.
-    """
-    lengths = [70, 1, 64, *[1] * _ONE_TOKEN_SEGMENTS, 0]
-    cu_seqlens = torch.tensor([0, *lengths]).cumsum(0).to(torch.int32).to(device)
-    generator = torch.Generator().manual_seed(0)
-    inputs = torch.randn(4, sum(lengths), 2, head_size, generator=generator).to(device, dtype)
-    segments = _build_packed_segments(cu_seqlens, sum(lengths), max(lengths), len(lengths))
-    results = []
-    with torch.inference_mode(False), torch.enable_grad():
-        for is_reference in (False, True):
-            q, k, v = (tensor.clone().requires_grad_() for tensor in inputs[:3])
-            output = (
-                _run_padded(q, k, v, segments, 0.0, None)
-                if is_reference
-                else run(q, k, v, cu_seqlens, max(lengths), 0.0)
-            )
-            gradients = torch.autograd.grad(output, (q, k, v), inputs[3])
-            results.append(torch.stack((output.detach(), *gradients)).float())
-    difference = float((results[0] - results[1]).abs().max())
-    if not difference <= _TOLERANCE:
-        raise RuntimeError(f"its results differ by {difference:.2g} from those of padded attention")
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.manual_seed(0)
-        output = run(*inputs[:3], cu_seqlens, max(lengths), 0.1)
-    dropped = float((output[-_ONE_TOKEN_SEGMENTS:] == 0).all(-1).float().mean())
-    if not 0.03 <= dropped <= 0.2:
-        raise RuntimeError(f"it drops {dropped:.0%} at a dropout of 10 %")
+    padded = tokens.index_select(0, segments.pad_index)
+    return padded.view(-1, segments.max_seqlen, heads, head_size).transpose(1, 2)
 
 
 # Without an entry in AttentionMaskInterface, transformers builds no mask.

@@ -81,6 +81,11 @@ class CountConfig:
         digest = hashlib.blake2b(f"{self.seed} {split_key}".encode(), digest_size=4).digest()
         return int.from_bytes(digest) < self.validation_fraction * _HASH_RANGE
 
+    def find_validation(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return for each document of a batch whether it is in the validation split."""
+        names = zip(batch["id"].to_pylist(), batch["pmid"].to_pylist(), strict=True)
+        return pa.array([self.is_validation(document_id, pmid) for document_id, pmid in names], pa.bool_())
+
 
 class WordCounts(NamedTuple):
     """Unordered counts of the words of documents.
@@ -104,10 +109,7 @@ def count_words(batches: Iterable[pa.RecordBatch], count_config: CountConfig) ->
     training_chunks, validation_chunks = [empty], [empty]
     documents = [0, 0]
     for batch in batches:
-        names = zip(batch["id"].to_pylist(), batch["pmid"].to_pylist(), strict=True)
-        is_validation = pa.array(
-            [count_config.is_validation(document_id, pmid) for document_id, pmid in names], pa.bool_()
-        )
+        is_validation = count_config.find_validation(batch)
         for split_index, (split_chunks, mask) in enumerate(
             ((training_chunks, pc.invert(is_validation)), (validation_chunks, is_validation))
         ):

@@ -1,4 +1,4 @@
-"""Encoders of chunks that are not in the cache, which use as little of the library as gives the same ids.
+"""Ids of chunks: a bounded cache, and encoders of new chunks with as little of the library as possible.
 
 The library's model finds the pieces of a word in one or two microseconds.  Its normaliser, pre-tokenizer and
 search for added tokens cost several times as much.  For the common tokenizers these steps are done here; all
@@ -8,15 +8,16 @@ other cases go through the library.  ``tokenizer_json`` is the parsed ``tokenize
 from __future__ import annotations
 
 import re
+import sys
 from array import array
 from collections.abc import Callable
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from tokenizers import Tokenizer
 
-from bioshards.vocab.encoder.arrow_chunks import join_chunk_ids
-from bioshards.vocab.encoder.bounded_cache import BoundedCache
 from bioshards.vocab.encoder.compatibility import TokenizerJson, is_albert_pretokenizer, is_bert_pretokenizer
 from bioshards.vocab.tokenizer.wordpiece import SENTENCEPIECE_SPACE
 
@@ -26,6 +27,66 @@ Cyrillic, punctuation, symbols.  English articles have few others.
 """
 _SMALL_BATCH: Final = 200
 """Maximum chunks for which a Python loop is faster than Arrow."""
+_MAX_ENTRY_SIZE: Final = 256
+"""Maximum characters plus bytes of ids of an entry; longer chunks hardly ever recur."""
+_SLOT_BYTES: Final = 64
+"""Estimated bytes of a dictionary slot: 30 to 60 in CPython, more only while the dictionary grows."""
+
+
+def join_chunk_ids(texts: pa.Array, encode_chunks: Callable[[list[str]], list[bytes]]) -> pa.Array:
+    """Return the concatenated ids of the chunks of each text.
+
+    Args:
+        texts: array of strings; chunks are the parts between blanks, empty ones included.
+        encode_chunks: called once with all distinct chunks.
+
+    Returns:
+        large_binary array of the same length; the value of a null text is empty.
+    """
+    chunks = pc.split_pattern(texts, " ")
+    distinct = chunks.flatten().dictionary_encode()
+    encoded = encode_chunks(distinct.dictionary.to_pylist())
+    _, offsets_buffer, data = pa.array(encoded, pa.large_binary()).take(distinct.indices).buffers()
+    text_offsets = np.frombuffer(offsets_buffer, np.int64)[chunks.offsets.to_numpy()]
+    return pa.Array.from_buffers(pa.large_binary(), len(texts), [None, pa.py_buffer(text_offsets), data])
+
+
+class BoundedCache(dict[str, bytes]):
+    """Cache from text to ids as bytes.
+
+    A full cache is cleared, not evicted: frequent chunks come back at once.
+    """
+
+    def __init__(self, compute: Callable[[list[str]], list[bytes]], max_bytes: int) -> None:
+        self._compute = compute
+        self._max_bytes = self._free_bytes = max_bytes
+
+    def get_many(self, keys: list[str]) -> list[bytes]:
+        """Return the ids of each key, computing all missing ones in one call."""
+        cached = list(map(self.get, keys))
+        missing_keys = [key for key, ids in zip(keys, cached, strict=True) if ids is None]
+        if not missing_keys:
+            return cached  # type: ignore[return-value]  # no None is in it
+        computed = self._compute(missing_keys)
+        self._store(missing_keys, computed)
+        remaining = iter(computed)
+        return [next(remaining) if ids is None else ids for ids in cached]
+
+    def _store(self, keys: list[str], values: list[bytes]) -> None:
+        entries = {
+            key: ids for key, ids in zip(keys, values, strict=True) if len(key) + len(ids) <= _MAX_ENTRY_SIZE
+        }
+        size = (
+            sum(map(sys.getsizeof, entries))
+            + sum(map(sys.getsizeof, entries.values()))
+            + _SLOT_BYTES * len(entries)
+        )
+        if size > self._free_bytes:
+            self.clear()
+            self._free_bytes = self._max_bytes
+        if size <= self._free_bytes:
+            self._free_bytes -= size
+            self.update(entries)
 
 
 class LibraryChunkEncoder:

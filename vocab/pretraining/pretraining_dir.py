@@ -1,4 +1,4 @@
-"""Last steps of a pretraining set: merge the buckets of a global shuffle, and publish.
+"""Last step of a pretraining set: check and sum the built groups, and publish.
 
 ``SplitCounts`` in corpus/manifest.py documents the counts of a split.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -19,7 +18,6 @@ from bioshards.corpus.manifest import (
     PretrainingManifest,
     Shard,
     SplitCounts,
-    convert,
     sweep,
     write_manifest,
 )
@@ -28,97 +26,21 @@ from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.stats import dataset_card
 from bioshards.corpus.stats.dataset_card import NOTICE_BY_PIPELINE, format_settings, format_table
 from bioshards.corpus.storage.parallel import parallel_for_each
-from bioshards.vocab.pretraining import global_shuffle
-from bioshards.vocab.pretraining.build import BuildResult, has_all_outputs, make_schema, write_shard
-from bioshards.vocab.pretraining.document_filters import SignedShard, publish_duplicates
-from bioshards.vocab.pretraining.job import PretrainingJob
-from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES
+from bioshards.vocab.pretraining.build import BuildResult, PretrainingJob
+from bioshards.vocab.pretraining.example_recipes import OBJECTIVES
 
 
-@dataclass(frozen=True, slots=True)
-class MergeResult:
-    """One merged bucket: its shard of rows, or no output if the bucket is empty."""
-
-    split: str
-    bucket: int
-    outputs: list[Shard]
-    is_cached: bool = field(default=False, compare=False)
-
-    def counters(self) -> dict[str, int]:
-        """Return the metrics of the step."""
-        rows = sum(shard.rows for shard in self.outputs)
-        return {"skipped": int(self.is_cached), f"{self.split}_rows": rows}
-
-
-def list_buckets(job: PretrainingJob, built: Sequence[BuildResult]) -> list[tuple[str, int]]:
-    """List the buckets of spilled rows by split; none if a group could not be built."""
-    if any(result.failures for result in built):
-        return []
-    return [
-        (split, bucket)
-        for split in SPLITS
-        if any(result.spill_files.get(split) for result in built)
-        for bucket in range(job.num_buckets[split])
-    ]
-
-
-def merge_bucket(
-    job: PretrainingJob, split_and_bucket: tuple[str, int], built: Sequence[BuildResult]
-) -> MergeResult:
-    """Write one bucket of spilled rows as a shard, or return the cached result."""
-    storage, output = job.storage, job.output
-    split, bucket = split_and_bucket
-    spill_files = sorted(file for result in built for file in result.spill_files.get(split, []))
-    name = f"data-{bucket:05d}-of-{job.num_buckets[split]:05d}"
-    report_path = output.merged_bucket_path(bucket, f"{split}.json")
-    cache_key = arrow_io.combine_digests([name, *spill_files])
-    if storage.exists(report_path):
-        report = storage.read_json(report_path)
-        cached_outputs = convert(report["outputs"], list[Shard])
-        if report["cache_key"] == cache_key and has_all_outputs(storage, output.path, cached_outputs):
-            return MergeResult(split, bucket, cached_outputs, is_cached=True)
-        storage.remove(report_path)  # before a new shard of the same name
-    spill_paths = [output.shuffle_spill_path(file) for file in spill_files]
-    shuffle_bucket = global_shuffle.read_bucket(storage, spill_paths, bucket)
-    outputs: list[Shard] = []  # no file for no rows: ``datasets`` opens no empty shard
-    if rows := len(shuffle_bucket.rows):
-        tokens = len(shuffle_bucket.rows["input_ids"].flatten())
-        schema = make_schema(job, job.load_encoder(), split, rows, tokens)
-        batches = global_shuffle.iter_batches(shuffle_bucket, schema)
-        outputs = [write_shard(storage, output.path, f"{split}/{name}.arrow", schema, batches)]
-    storage.write_json(report_path, {"cache_key": cache_key, "outputs": msgspec.to_builtins(outputs)})
-    return MergeResult(split, bucket, outputs)
-
-
-def publish(
-    job: PretrainingJob,
-    built: Sequence[BuildResult],
-    merged: Sequence[MergeResult],
-    signed: Sequence[SignedShard] = (),
-    duplicates: Sequence[str] = (),
-) -> PublishResult:
-    """Write the index files of ``datasets``, and the manifest last.
-
-    Args:
-        duplicates: file of the decisions on near duplicates of ``signed``, if they are left out.
-    """
+def publish(job: PretrainingJob, built: Sequence[BuildResult]) -> PublishResult:
+    """Write the index files of ``datasets``, and the manifest last."""
     totals = _sum_results(built, job.config.objective)
     if problem := _find_problem(built, totals, job.max_rejected):
         return PublishResult(problem)
-    outputs = [output for result in built for output in result.outputs]
-    outputs += [output for merge_result in merged for output in merge_result.outputs]
-    outputs.sort(key=lambda output: output.file)
+    outputs = sorted((output for result in built for output in result.outputs), key=lambda item: item.file)
     if inconsistency := _find_inconsistency(totals, outputs):
         return PublishResult(inconsistency)
-    duplicate_lists = [publish_duplicates(job, signed, path) for path in duplicates]
-    _remove_stale_files(job, outputs, built, merged)
+    _remove_stale_files(job, outputs, built)
     manifest = PretrainingManifest(
-        config=job.config,
-        inputs=job.inputs,
-        outputs=tuple(outputs),
-        duplicates=tuple(duplicate_lists),
-        counts=totals,
-        run=job.run,
+        config=job.config, inputs=job.inputs, outputs=tuple(outputs), counts=totals, run=job.run
     )
     splits = _publish_splits(job, outputs)
     contents = {
@@ -132,7 +54,6 @@ def publish(
 
     parallel_for_each(job.storage, write, contents)
     write_manifest(job.storage, job.output.manifest_path, finish_manifest(manifest, job.inputs_key))
-    remove_spill_files(job)
     return PublishResult(None)
 
 
@@ -155,53 +76,37 @@ def _publish_splits(job: PretrainingJob, outputs: Sequence[Shard]) -> list[str]:
     return splits
 
 
-def remove_spill_files(job: PretrainingJob) -> None:
-    """Remove the spill files of a global shuffle."""
-    names = job.storage.list_names(f"{job.output.work_folder}/shuffle_spill")
-    parallel_for_each(job.storage, job.storage.remove, map(job.output.shuffle_spill_path, names))
-
-
-def _sum_results(build_results: Sequence[BuildResult], objective: str) -> PretrainingCounts:
-    sources = sorted({source for result in build_results for source in result.tokens_by_year})
+def _sum_results(results: Sequence[BuildResult], objective: str) -> PretrainingCounts:
+    sources = sorted({source for result in results for source in result.tokens_by_year})
     return PretrainingCounts(
-        documents=sum(result.documents for result in build_results),
-        dropped=dict(sorted((+_sum_counters(result.dropped for result in build_results)).items())),
-        rejected=dict(sorted(_sum_counters(result.rejected for result in build_results).items())),
-        train=_sum_split(build_results, "train", objective),
-        validation=_sum_split(build_results, "validation", objective),
+        documents=sum(result.documents for result in results),
+        dropped=dict(sorted((+_sum_counts(result.dropped for result in results)).items())),
+        rejected=dict(sorted(_sum_counts(result.rejected for result in results).items())),
+        train=_sum_split(results, "train", objective),
+        validation=_sum_split(results, "validation", objective),
         years={
             source: dict(
-                sorted(
-                    _sum_counters(
-                        source_result.tokens_by_year.get(source, Counter()) for source_result in build_results
-                    ).items()
-                )
+                sorted(_sum_counts(result.tokens_by_year.get(source, {}) for result in results).items())
             )
             for source in sources
         },
     )
 
 
-def _sum_split(build_results: Sequence[BuildResult], split: str, objective: str) -> SplitCounts:
-    total = _sum_counters(result.split_counts.get(split, Counter()) for result in build_results)
-    loss_reason = OBJECTIVES[objective].loss_reason
+def _sum_split(results: Sequence[BuildResult], split: str, objective: str) -> SplitCounts:
+    total = _sum_counts(result.split_counts.get(split, {}) for result in results)
+    loss_reason, lost_tokens = OBJECTIVES[objective].loss_reason, total["lost_tokens"]
+    names = [name for name in SplitCounts.__struct_fields__ if name != "lost_tokens"]
     return SplitCounts(
-        lost_tokens={loss_reason: total["lost_tokens"]} if loss_reason and total["lost_tokens"] else {},
-        documents=total["documents"],
-        rows=total["rows"],
-        tokens=total["tokens"],
-        special_tokens=total["special_tokens"],
-        other_document_tokens=total["other_document_tokens"],
-        input_tokens=total["input_tokens"],
-        unknown_tokens=total["unknown_tokens"],
-        unlabelled_rows=total["unlabelled_rows"],
+        lost_tokens={loss_reason: lost_tokens} if loss_reason and lost_tokens else {},
+        **{name: total[name] for name in names},
     )
 
 
-def _sum_counters(counters: Iterable[Counter[str]]) -> Counter[str]:
+def _sum_counts(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
     total: Counter[str] = Counter()
-    for counter in counters:
-        total.update(counter)
+    for count in counts:
+        total.update(count)
     return total
 
 
@@ -224,13 +129,10 @@ def _find_problem(
             "with a higher --max-rejected publishes the rows that are built already"
         )
     if not totals.train.rows:
-        near_duplicates = totals.dropped.get("near-duplicate", 0)
-        near_duplicates_text = f"{near_duplicates:,} are near duplicates, " if near_duplicates else ""
         return (
             f"there is no row to train on: of {totals.documents:,} documents "
             f"{totals.validation.documents:,} are in the validation split, "
             f"{totals.dropped.get('overlap', 0):,} have their full text in another input, "
-            f"{near_duplicates_text}"
             f"{totals.dropped.get('no-tokens', 0):,} have no tokens and {rejected:,} are rejected. "
             "Check --input and --validation-fraction"
         )
@@ -254,32 +156,21 @@ def _find_inconsistency(totals: PretrainingCounts, outputs: Sequence[Shard]) -> 
 
 
 def _remove_stale_files(
-    job: PretrainingJob,
-    outputs: Sequence[Shard],
-    build_results: Sequence[BuildResult],
-    merge_results: Sequence[MergeResult],
+    job: PretrainingJob, outputs: Sequence[Shard], results: Sequence[BuildResult]
 ) -> None:
     """Remove files of other inputs."""
-    folders = [f"{job.output.path}/{folder}" for folder in SPLITS]
-    keep = {f"{job.output.path}/{listed.file}" for listed in outputs}
-    sweep(job.storage, folders, keep, lambda name: name.startswith("data-"))
-    current_paths = {job.output.work_path(f"build_reports/{result.name}.json") for result in build_results}
-    current_paths |= {
-        job.output.merged_bucket_path(merge_result.bucket, f"{merge_result.split}.json")
-        for merge_result in merge_results
-    }
-    current_paths |= {
-        f"{job.output.path}/rejected/{result.name}.jsonl" for result in build_results if result.rejected
-    }
+    storage, output = job.storage, job.output
+    shard_paths = {f"{output.path}/{shard.file}" for shard in outputs}
     sweep(
-        job.storage,
-        [
-            f"{job.output.work_folder}/build_reports",
-            f"{job.output.work_folder}/merged_buckets",
-            f"{job.output.path}/rejected",
-        ],
-        current_paths,
+        storage,
+        [f"{output.path}/{split}" for split in SPLITS],
+        shard_paths,
+        lambda name: name.startswith("data-"),
     )
+    report_paths = {output.work_path(f"build_reports/{result.name}.json") for result in results}
+    sweep(storage, [output.work_path("build_reports")], report_paths)
+    rejects_paths = {f"{output.path}/rejected/{result.name}.jsonl" for result in results if result.rejected}
+    sweep(storage, [f"{output.path}/rejected"], rejects_paths)
 
 
 def format_set_card(manifest: PretrainingManifest) -> str:

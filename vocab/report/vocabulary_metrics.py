@@ -1,31 +1,91 @@
-"""Metrics of a vocabulary on words: fertility, whole words, [UNK], used pieces, alphabet, overlap, curve.
+"""Metrics of a vocabulary on words: fertility, whole words, [UNK], used and unreachable pieces, alphabet.
 
 All are computed from counted words: each distinct word is encoded once and weighted by its count.  A word is
 encoded as if it stood between blanks, which for BERT's tokenizers is how it is encoded in any text.
+
+Unreachable pieces are those that no text yields, so that their embeddings stay untrained: the normaliser or
+the pre-tokenization changes or splits them.
 """
 
 from __future__ import annotations
 
-import unicodedata
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 from tokenizers import Tokenizer
-from tokenizers.models import WordPiece
 
-from bioshards.corpus.errors import InvalidValueError
-from bioshards.vocab.report.reachability import find_unreachable, is_punctuation
-from bioshards.vocab.tokenizer.alphabet import count_characters
-from bioshards.vocab.tokenizer.pieces import Pieces, Surface
-from bioshards.vocab.tokenizer.wordpiece import MAX_WORD_LENGTH, SPECIAL_TOKEN_PATTERN
+from bioshards.vocab.tokenizer.hugging_face import encode_words
+from bioshards.vocab.tokenizer.wordpiece import (
+    CONTINUATION_PREFIX,
+    SPECIAL_TOKEN_PATTERN,
+    count_characters,
+    is_reachable,
+)
 
 MAX_EXAMPLES: Final = 40
-"""Maximum number of examples in a list: longest pieces, characters without a piece."""
+"""Maximum number of examples in a list: unreachable pieces, characters without a piece."""
 _RATIO_DIGITS: Final = 9
 """Decimal digits of ratios, enough to show one word of a billion."""
-_CURVE_FRACTIONS: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)
+
+
+class Pieces:
+    """Pieces of a tokenizer that text can yield: without special tokens, added tokens and [unusedN].
+
+    Attributes:
+        tokenizer: copy of the tokenizer without truncation and padding.
+        model_type: "WordPiece", "Unigram" or "BPE".
+        ids: id of each piece, in the order of ids.
+        size: highest id plus one, the number of rows of a model's embedding.
+        num_missing_ids: ids below ``size`` without a token, from repeated or blank lines of a vocab.txt.
+        unknown_id: id of the unknown token; -1 if there is none.
+        unknown_token: its text: [UNK], or ``<unk>`` of SentencePiece.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = Tokenizer.from_str(tokenizer.to_str())
+        self.tokenizer.no_truncation()
+        self.tokenizer.no_padding()
+        tokenizer_json: dict[str, Any] = json.loads(tokenizer.to_str())
+        model = tokenizer_json["model"]
+        self.model_type: str = model["type"]
+        added = {token["content"] for token in tokenizer_json["added_tokens"]}
+        model_vocab = tokenizer.get_vocab(with_added_tokens=False)
+        self.ids = {
+            piece: piece_id
+            for piece, piece_id in sorted(model_vocab.items(), key=lambda item: item[1])
+            if piece not in added and not SPECIAL_TOKEN_PATTERN.fullmatch(piece)
+        }
+        all_ids = set(tokenizer.get_vocab(with_added_tokens=True).values())
+        self.size = max(all_ids, default=-1) + 1
+        self.num_missing_ids = self.size - len(all_ids)
+        unknown_id = model.get("unk_id")
+        if unknown_id is None and model.get("unk_token") is not None:
+            unknown_id = tokenizer.token_to_id(model["unk_token"])
+        self.unknown_id: int = -1 if unknown_id is None else unknown_id
+        self.unknown_token: str | None = None if unknown_id is None else tokenizer.id_to_token(unknown_id)
+
+    def normalize(self, text: str) -> str:
+        """Return the text that the model sees."""
+        normalizer = self.tokenizer.normalizer
+        return text if normalizer is None else str(normalizer.normalize_str(text))
+
+    def split_words(self, text: str) -> list[str]:
+        """Return the words of a text."""
+        normalized, pre_tokenizer = self.normalize(text), self.tokenizer.pre_tokenizer
+        if pre_tokenizer is None:
+            return [normalized]
+        return [word for word, _ in pre_tokenizer.pre_tokenize_str(normalized)]
+
+    def tokenize(self, text: str) -> list[str]:
+        """Return the pieces of a text, without [CLS] and [SEP].
+
+        The library returns the characters for which SentencePiece's models have no piece; this returns
+        ``<unk>``.
+        """
+        ids = self.tokenizer.encode(text, add_special_tokens=False).ids
+        return [str(self.tokenizer.id_to_token(piece_id)) for piece_id in ids]
 
 
 def rounded_ratio(numerator: float, denominator: float) -> float:
@@ -40,45 +100,32 @@ def measure_words(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
         words: occurrences of each distinct word, as written.
 
     Returns:
-        ``fertility``: pieces per word, [UNK] being one piece; ``without_punctuation``: the same of words that
-        are not punctuation only; ``per_100_characters``: pieces per 100 characters; ``whole``: fraction of
-        words that are one piece; ``unknown_words`` and ``unknown_characters``: fractions in [UNK]; ``used``
-        and ``unused``: numbers of pieces.
+        ``fertility``: pieces per word, [UNK] being one piece; ``per_100_characters``: pieces per 100
+        characters; ``whole``: fraction of words that are one piece; ``unknown_words`` and
+        ``unknown_characters``: fractions in [UNK]; ``used`` and ``unused``: numbers of pieces.
     """
     texts = list(words)
     counts = np.fromiter(words.values(), np.int64, len(texts))
-    ids, lengths = pieces.encode(texts)
+    ids, lengths = encode_words(pieces.tokenizer, texts)
     ends = np.cumsum(lengths)
     unknown_cumulative = np.concatenate([[0], np.cumsum(ids == pieces.unknown_id)])
     unknown_counts = unknown_cumulative[ends] - unknown_cumulative[ends - lengths]
     total, piece_total = int(counts.sum()), int(counts @ lengths)
     character_total = sum(len(word) * count for word, count in words.items())
-    nonpunctuation_counts = counts * np.fromiter(
-        (not _is_only_punctuation(word) for word in texts), np.bool_, len(texts)
+    unknown_characters = sum(
+        int(counts[index]) * _count_unknown_characters(pieces, texts[index])
+        for index in np.flatnonzero(unknown_counts)
     )
     used = len(set(np.unique(ids).tolist()) & set(pieces.ids.values()))
     return {
         "fertility": rounded_ratio(piece_total, total),
-        "without_punctuation": rounded_ratio(
-            int(nonpunctuation_counts @ lengths), int(nonpunctuation_counts.sum())
-        ),
         "per_100_characters": rounded_ratio(100 * piece_total, character_total),
         "whole": rounded_ratio(int(counts[(lengths == 1) & (unknown_counts == 0)].sum()), total),
         "unknown_words": rounded_ratio(int(counts[unknown_counts > 0].sum()), total),
-        "unknown_characters": rounded_ratio(
-            sum(
-                int(counts[index]) * _count_unknown_characters(pieces, texts[index])
-                for index in np.flatnonzero(unknown_counts)
-            ),
-            character_total,
-        ),
+        "unknown_characters": rounded_ratio(unknown_characters, character_total),
         "used": used,
         "unused": len(pieces.ids) - used,
     }
-
-
-def _is_only_punctuation(word: str) -> bool:
-    return not word.isalnum() and all(map(is_punctuation, word))
 
 
 def _count_unknown_characters(pieces: Pieces, word: str) -> int:
@@ -90,40 +137,6 @@ def _count_unknown_characters(pieces: Pieces, word: str) -> int:
     )
 
 
-def measure_unreachable(pieces: Pieces) -> dict[str, Any] | None:
-    """Count the pieces that no text yields; None for models other than WordPiece.
-
-    Returns:
-        ``all``; ``several_characters``: of more than one character without ``##``; ``with_punctuation``: of
-        more than one character with ``##`` and with a punctuation mark, which SentencePiece produces from
-        text whose punctuation was not split off; ``why``: counts by reason; ``examples``.
-    """
-    if pieces.model_type != "WordPiece":
-        return None
-    unreachable_pieces = find_unreachable(pieces)
-    texts = [pieces.get_surface(piece).text for piece, _ in unreachable_pieces]
-    punctuated = [
-        piece
-        for (piece, _), text in zip(unreachable_pieces, texts, strict=True)
-        if len(piece) > 1 and any(map(is_punctuation, text))
-    ]
-    return {
-        "all": len(unreachable_pieces),
-        "share": rounded_ratio(len(unreachable_pieces), len(pieces.ids)),
-        "several_characters": sum(len(text) > 1 for text in texts),
-        "with_punctuation": len(punctuated),
-        "why": dict(sorted(Counter(reason for _, reason in unreachable_pieces).items())),
-        "examples": [
-            piece for piece, _ in unreachable_pieces[:: max(1, -(-len(unreachable_pieces) // MAX_EXAMPLES))]
-        ],
-    }
-
-
-def find_longest_pieces(pieces: Pieces) -> list[str]:
-    """Return the pieces with the most characters, ``##`` not counted."""
-    return sorted(pieces.ids, key=lambda piece: (-len(pieces.get_surface(piece).text), piece))[:MAX_EXAMPLES]
-
-
 def measure_alphabet(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
     """Measure which characters of the words have a piece.
 
@@ -132,125 +145,43 @@ def measure_alphabet(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]
 
     Returns:
         ``characters``: number of distinct ones; ``covered``: number of covered ones; ``covered_share``: their
-        fraction of all occurrences; ``missing``: the most frequent without a piece, with counts; ``failing``:
-        covered ones that the library still encodes as [UNK], alone or after a letter (none, in a valid
-        tokenizer).
+        fraction of all occurrences; ``missing``: the most frequent without a piece, with counts.
     """
     counts = count_characters(words)
-    ordered = sorted(counts, key=lambda character: (-counts[character], character))
-    covered = [character for character in ordered if _is_covered(pieces, character)]
-    missing = sorted(set(ordered) - set(covered), key=lambda character: (-counts[character], character))
+    missing = sorted(
+        (character for character in counts if not _is_covered(pieces, character)),
+        key=lambda character: (-counts[character], character),
+    )
+    num_missing = sum(counts[character] for character in missing)
     return {
-        "characters": len(ordered),
-        "covered": len(covered),
-        "covered_share": rounded_ratio(sum(counts[character] for character in covered), counts.total()),
+        "characters": len(counts),
+        "covered": len(counts) - len(missing),
+        "covered_share": rounded_ratio(counts.total() - num_missing, counts.total()),
         "missing": [[character, counts[character]] for character in missing[:MAX_EXAMPLES]],
-        "failing": _find_failing(pieces, covered),
     }
 
 
 def _is_covered(pieces: Pieces, character: str) -> bool:
     if pieces.model_type != "WordPiece":
         return pieces.unknown_id not in pieces.tokenizer.encode(character, add_special_tokens=False).ids
-    normalized = pieces.normalize(character).strip()
     return all(
-        normalized_character in pieces.ids
-        and (
-            pieces.continuation_prefix + normalized_character in pieces.ids
-            or _is_own_word(pieces, normalized_character)
-        )
-        for normalized_character in normalized
+        letter in pieces.ids
+        and (CONTINUATION_PREFIX + letter in pieces.ids or len(pieces.split_words(f"a{letter}")) > 1)
+        for letter in pieces.normalize(character).strip()
     )
 
 
-def _is_own_word(pieces: Pieces, character: str) -> bool:
-    pre_tokenizer = pieces.tokenizer.pre_tokenizer
-    text = pieces.normalize(f"a{character}")
-    return pre_tokenizer is not None and len(pre_tokenizer.pre_tokenize_str(text)) > 1
+def measure_unreachable(pieces: Pieces) -> dict[str, Any] | None:
+    """Count the pieces that no text yields; None for models other than WordPiece.
 
-
-def _find_failing(pieces: Pieces, covered: Sequence[str]) -> list[str]:
-    letter = next((character for character in covered if character.isalpha()), "")
-    ids, lengths = pieces.encode([text for character in covered for text in (character, letter + character)])
-    owners = np.repeat(np.arange(len(lengths)) // 2, lengths)
-    return [covered[index] for index in np.unique(owners[ids == pieces.unknown_id])]
-
-
-def measure_overlap(ours: Pieces, theirs: Pieces) -> dict[str, Any]:
-    """Count the common pieces: as written, and in lower case without accents as in BERT's uncased models.
-
-    A piece is compared by its characters and by whether it starts a word, for WordPiece and SentencePiece
-    alike.
+    Returns:
+        ``all``: their number; ``share``: their fraction; ``examples``: some of them, in the order of ids.
     """
-    surfaces_as_written = [{pieces.get_surface(piece) for piece in pieces.ids} for pieces in (ours, theirs)]
-    folded = [{_fold(surface) for surface in surfaces} for surfaces in surfaces_as_written]
-    return {"as_written": _count_common(*surfaces_as_written), "folded": _count_common(*folded)}
-
-
-def _fold(surface: Surface) -> Surface:
-    decomposed = unicodedata.normalize("NFD", surface.text)
-    without_accents = "".join(
-        character for character in decomposed if unicodedata.category(character) != "Mn"
-    )
-    return Surface(surface.is_word_initial, without_accents.lower())
-
-
-def _count_common(ours: set[Surface], theirs: set[Surface]) -> dict[str, Any]:
-    common = len(ours & theirs)
+    if pieces.model_type != "WordPiece":
+        return None
+    unreachable_pieces = [piece for piece in pieces.ids if not is_reachable(piece, pieces.split_words)]
     return {
-        "pieces": common,
-        "of_ours": rounded_ratio(common, len(ours)),
-        "of_theirs": rounded_ratio(common, len(theirs)),
+        "all": len(unreachable_pieces),
+        "share": rounded_ratio(len(unreachable_pieces), len(pieces.ids)),
+        "examples": unreachable_pieces[:: max(1, -(-len(unreachable_pieces) // MAX_EXAMPLES))],
     }
-
-
-def measure_curve(
-    ranked_pieces: Sequence[str], tokenizer: Tokenizer, words: Mapping[str, int]
-) -> list[dict[str, Any]]:
-    """Measure the fertility of the first N pieces of a WordPiece vocabulary, from a sixteenth of it to all.
-
-    Args:
-        ranked_pieces: pieces in the order of training: special tokens, alphabet, then learned pieces.
-        tokenizer: supplies normaliser, pre-tokenizer and continuation prefix.
-        words: as in :func:`measure_words`.
-
-    Raises:
-        ValueError: the model is not WordPiece, or has no unknown token.
-    """
-    full_pieces = Pieces(tokenizer)
-    if full_pieces.model_type != "WordPiece" or full_pieces.unknown_id < 0:
-        raise InvalidValueError(
-            "A curve needs a WordPiece vocabulary with an unknown token, and this is "
-            f"{full_pieces.model_type}."
-        )
-    unknown_token = str(full_pieces.unknown_token)
-    min_size = _count_base_pieces(ranked_pieces, full_pieces)
-    points = []
-    for size in sorted(
-        {max(min_size, round(len(ranked_pieces) * fraction)) for fraction in _CURVE_FRACTIONS}
-    ):
-        ids = {piece: piece_id for piece_id, piece in enumerate(ranked_pieces[:size])}
-        ids.setdefault(unknown_token, len(ids))
-        model = WordPiece(
-            ids,
-            unk_token=unknown_token,
-            max_input_chars_per_word=MAX_WORD_LENGTH,
-            continuing_subword_prefix=full_pieces.continuation_prefix,
-        )
-        truncated_tokenizer = Tokenizer(model)
-        if tokenizer.normalizer is not None:
-            truncated_tokenizer.normalizer = tokenizer.normalizer
-        if tokenizer.pre_tokenizer is not None:
-            truncated_tokenizer.pre_tokenizer = tokenizer.pre_tokenizer
-        points.append({"size": size} | measure_words(Pieces(truncated_tokenizer), words))
-    return points
-
-
-def _count_base_pieces(ranked_pieces: Sequence[str], pieces: Pieces) -> int:
-    """Return how many of the first pieces are special tokens or single characters."""
-    added = {token.content for token in pieces.tokenizer.get_added_tokens_decoder().values()}
-    for index, piece in enumerate(ranked_pieces):
-        is_special = piece in added or SPECIAL_TOKEN_PATTERN.fullmatch(piece)
-        if not is_special and len(pieces.get_surface(piece).text) > 1:
-            return index
-    return len(ranked_pieces)

@@ -12,14 +12,19 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import Unigram, WordPiece
 from tokenizers.processors import TemplateProcessing
 
 from bioshards.vocab.tokenizer.pretokenizer import Casing
 from bioshards.vocab.tokenizer.wordpiece import (
+    ALBERT_SPECIAL_TOKENS,
+    ALBERT_UNK,
     CONTINUATION_PREFIX,
     MAX_WORD_LENGTH,
     SENTENCEPIECE_SPACE,
@@ -27,11 +32,10 @@ from bioshards.vocab.tokenizer.wordpiece import (
     UNK,
 )
 
-ALBERT_UNK: Final = "<unk>"
-ALBERT_SPECIAL_TOKENS: Final = ("<pad>", ALBERT_UNK, "[CLS]", "[SEP]", "[MASK]")
-"""Special tokens of ALBERT, in the order of their ids."""
 MODEL_MAX_LENGTH: Final = 512
 """Number of positions of every model of the papers."""
+_BATCH_TEXTS: Final = 20_000
+"""Texts that are encoded at once."""
 
 
 def make_wordpiece_tokenizer(
@@ -124,6 +128,14 @@ def is_rebuilt(tokenizer: Tokenizer, casing: Casing) -> bool:
     )
 
 
+def measure_casing(tokenizer: Tokenizer) -> Casing:
+    """Return the casing that the normaliser applies."""
+    normalizer = tokenizer.normalizer
+    if normalizer is None:
+        return Casing()
+    return Casing(normalizer.normalize_str("A") == "a", normalizer.normalize_str("é") == "e")
+
+
 def get_charsmap(normalizer: Mapping[str, Any] | None) -> bytes:
     """Return the compiled rules in the JSON of ALBERT's normaliser; empty if there are none."""
     for step in (normalizer or {}).get("normalizers", []):
@@ -177,3 +189,18 @@ def add_special_tokens(
             special_tokens=[(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")],
         )
     return tokenizer
+
+
+def encode_words(
+    tokenizer: Tokenizer, texts: Sequence[str]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the ids of all texts in order, and the number of ids of each; without [CLS] and [SEP]."""
+    ids, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for start in range(0, len(texts), _BATCH_TEXTS):
+        batch = list(texts[start : start + _BATCH_TEXTS])
+        batch_ids = [
+            encoding.ids for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False)
+        ]
+        lengths.append(np.fromiter(map(len, batch_ids), np.int64, len(batch_ids)))
+        ids.append(np.fromiter(chain.from_iterable(batch_ids), np.int64))
+    return np.concatenate(ids), np.concatenate(lengths)

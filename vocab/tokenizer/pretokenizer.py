@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tokenizers.normalizers import BertNormalizer
-from tokenizers.pre_tokenizers import BertPreTokenizer
+if TYPE_CHECKING:
+    from tokenizers.normalizers import BertNormalizer
 
 _ASCII_WORD: Final = re.compile(r"[0-9A-Za-z]+|[!-~]")
 """Words of printable ASCII: to BERT, everything but letters and digits is punctuation."""
@@ -39,6 +39,8 @@ class Casing:
 
     def make_normalizer(self) -> BertNormalizer:
         """Return the library's normaliser for this casing."""
+        from tokenizers.normalizers import BertNormalizer  # here, so that options are checked without it
+
         return BertNormalizer(
             clean_text=True,
             handle_chinese_chars=True,
@@ -55,6 +57,8 @@ class Pretokenizer:
     """Callable that returns the words of a text in order, under a casing."""
 
     def __init__(self, casing: Casing = AS_WRITTEN) -> None:
+        from tokenizers.pre_tokenizers import BertPreTokenizer
+
         self._lower_case = casing.lower_case
         self._normalizer = casing.make_normalizer()
         self._pre_tokenizer = BertPreTokenizer()

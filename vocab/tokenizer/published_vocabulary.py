@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tokenizers import Tokenizer
@@ -22,14 +21,19 @@ from tokenizers.normalizers import BertNormalizer, Precompiled
 
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
 from bioshards.vocab.tokenizer import hugging_face
-from bioshards.vocab.tokenizer.hugging_face import ALBERT_UNK
-from bioshards.vocab.tokenizer.model_proto import ModelPiece, PieceKind, SentencePieceModel, parse_model
 from bioshards.vocab.tokenizer.pretokenizer import Casing
-from bioshards.vocab.tokenizer.wordpiece import UNK
+from bioshards.vocab.tokenizer.sentencepiece_model import (
+    ModelPiece,
+    PieceKind,
+    SentencePieceModel,
+    parse_model,
+)
+from bioshards.vocab.tokenizer.wordpiece import ALBERT_UNK, UNK
 
 _FILES: Final = ("tokenizer.json", "vocab.txt", "spiece.model")
 """Files of a folder, the first of which is read."""
-_CONFIG_FILE: Final = "tokenizer_config.json"
+_ALBERT_STEPS: Final = {"Replace", "NFKD", "StripAccents", "Lowercase", "Precompiled"}
+"""Types of the steps of ALBERT's normaliser."""
 _CASED_THRESHOLD: Final = 1 / 50
 """Fraction of pieces with a capital letter above which a vocabulary is cased."""
 _NUMBER_COMMA_PENALTY: Final = 100.0
@@ -54,22 +58,19 @@ class PublishedVocabulary:
         casing: its casing.
         file: path of the file that it was read from.
         spiece_model: content of its spiece.model, if there is one.
+        notice: what the user should know about blank or repeated lines of a list, which are ignored.
     """
 
     tokenizer: Tokenizer
     casing: Casing
     file: str
-    spiece_model: bytes | None
+    spiece_model: bytes | None = None
+    notice: str = ""
 
     @property
     def is_sentencepiece(self) -> bool:
         """True if it is a unigram model of SentencePiece."""
         return isinstance(self.tokenizer.model, Unigram)
-
-
-def load_tokenizer(path: str) -> Tokenizer:
-    """Load the tokenizer of a published vocabulary, as :func:`load_published_vocabulary` does."""
-    return load_published_vocabulary(path).tokenizer
 
 
 def load_published_vocabulary(path: str, options: CasingOptions = CasingOptions()) -> PublishedVocabulary:
@@ -83,50 +84,35 @@ def load_published_vocabulary(path: str, options: CasingOptions = CasingOptions(
     Raises:
         FileNotFoundError: the path does not exist, or the folder has none of the files.
         ValueError: the file has another format, or is of a model that is not supported.
-
-    Warns:
-        UserWarning: a list has blank or repeated lines, which are ignored.
     """
     file = _find_vocabulary_file(path)
     content = _read_bytes(file)
     config = _read_config(path)
     if file.lower().endswith(".model"):
-        tokenizer, casing = _tokenizer_from_spiece_model(file, content, config, options)
-        return PublishedVocabulary(tokenizer, casing, file, content)
-    text = _decode_text(file, content)
-    if text.lstrip().startswith("{") and not file.lower().endswith(".txt"):
-        tokenizer, casing = _tokenizer_from_json(file, text, config, options)
-    else:
-        tokenizer, casing = _tokenizer_from_vocab_txt(file, text, config, options)
+        return _load_spiece_model(file, content, config, options)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidValueError(
+            f"{file} is no vocabulary: byte {error.start} is not UTF-8. Give a tokenizer.json, a vocab.txt "
+            "or a spiece.model."
+        ) from None
+    is_json = text.lstrip().startswith("{") and not file.lower().endswith(".txt")
+    published = (_load_json if is_json else _load_vocab_txt)(file, text, config, options)
     model_path = os.path.join(path, "spiece.model")
-    has_model = isinstance(tokenizer.model, Unigram) and os.path.exists(model_path)
-    return PublishedVocabulary(tokenizer, casing, file, _read_bytes(model_path) if has_model else None)
-
-
-def infer_casing(pieces: Collection[str]) -> Casing:
-    """Return the casing of pieces: as written, or that of BERT's uncased models (lower case, no accents).
-
-    A few capitals do not make a vocabulary cased: SciBERT's uncased one has 175 pieces with a capital, 0.6 %,
-    from its alphabet.  Cased ones have capitals in a fifth of their pieces and more.
-    """
-    num_with_capitals = sum(
-        piece != piece.lower() for piece in pieces if not (piece[:1] == "[" and piece[-1:] == "]")
-    )
-    return (
-        Casing()
-        if num_with_capitals > _CASED_THRESHOLD * len(pieces)
-        else Casing(lower_case=True, strip_accents=True)
-    )
+    if published.is_sentencepiece and os.path.exists(model_path):
+        return replace(published, spiece_model=_read_bytes(model_path))
+    return published
 
 
 def _find_vocabulary_file(path: str) -> str:
-    if not os.path.isdir(path):
-        if os.path.exists(path):
-            return path
+    if not os.path.exists(path):
         raise InputNotFoundError(
             f"There is no vocabulary at {path}. Give a tokenizer.json, a vocab.txt, a spiece.model or their "
             "folder."
         )
+    if not os.path.isdir(path):
+        return path
     for name in _FILES:
         if os.path.exists(os.path.join(path, name)):
             return os.path.join(path, name)
@@ -140,36 +126,30 @@ def _read_bytes(path: str) -> bytes:
         return file.read()
 
 
-def _decode_text(path: str, content: bytes) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidValueError(
-            f"{path} is no vocabulary: byte {error.start} is not UTF-8. Give a tokenizer.json, a vocab.txt "
-            "or a spiece.model."
-        ) from None
-
-
 def _read_config(path: str) -> Mapping[str, Any]:
     """Read the tokenizer_config.json of a folder; of a file, none belongs to it."""
-    config_path = os.path.join(path, _CONFIG_FILE)
+    config_path = os.path.join(path, "tokenizer_config.json")
     if not os.path.isdir(path) or not os.path.exists(config_path):
         return {}
     try:
-        config: Mapping[str, Any] = {**json.loads(_read_bytes(config_path))}
+        return {**json.loads(_read_bytes(config_path))}
     except (ValueError, TypeError) as error:
         raise InvalidValueError(
             f"{config_path} is damaged ({error}). Give the vocabulary's file instead"
         ) from None
-    return config
 
 
-# vocab.txt
+def _first(*values: bool | None) -> bool:
+    """Return the first value that is not None."""
+    return next((bool(value) for value in values if value is not None), False)
 
 
-def _tokenizer_from_vocab_txt(
+# BERT's
+
+
+def _load_vocab_txt(
     path: str, text: str, config: Mapping[str, Any], options: CasingOptions
-) -> tuple[Tokenizer, Casing]:
+) -> PublishedVocabulary:
     lines = [line.rstrip("\r") for line in text.split("\n")]
     while lines and not lines[-1]:
         lines.pop()
@@ -182,16 +162,28 @@ def _tokenizer_from_vocab_txt(
         )
     num_blank = lines.count("")
     num_repeated = len(lines) - num_blank - len(ids)
+    notice = ""
     if num_blank or num_repeated:
-        warnings.warn(
+        notice = (
             f"{path}: of {len(lines)} lines {num_blank} are blank and {num_repeated} repeat a piece; a "
-            "repeated piece has the id of its last line, as in BERT's own code",
-            stacklevel=3,
+            "repeated piece has the id of its last line, as in BERT's own code"
         )
-    casing = _resolve_bert_casing(config, options, infer_casing(ids).lower_case, None)
+    casing = _resolve_bert_casing(config, options, not _has_capitals(ids), None)
     tokenizer = hugging_face.make_wordpiece_tokenizer(ids, casing)
     tokenizer.normalizer = _make_bert_normalizer(casing, config, {})
-    return tokenizer, casing
+    return PublishedVocabulary(tokenizer, casing, path, notice=notice)
+
+
+def _has_capitals(pieces: Collection[str]) -> bool:
+    """Return True if the pieces are cased.
+
+    A few capitals do not make a vocabulary cased: SciBERT's uncased one has 175 pieces with a capital, 0.6 %,
+    from its alphabet.  Cased ones have capitals in a fifth of their pieces and more.
+    """
+    num_with_capitals = sum(
+        piece != piece.lower() for piece in pieces if not (piece[:1] == "[" and piece[-1:] == "]")
+    )
+    return num_with_capitals > _CASED_THRESHOLD * len(pieces)
 
 
 def _resolve_bert_casing(
@@ -202,10 +194,8 @@ def _resolve_bert_casing(
     As in BERT's code, accents are stripped in lower case only if nothing else is said.
     """
     is_lower_case = _first(options.lower_case, config.get("do_lower_case"), lower_case)
-    return Casing(
-        is_lower_case,
-        _first(options.strip_accents, config.get("strip_accents"), strip_accents, is_lower_case),
-    )
+    strips = _first(options.strip_accents, config.get("strip_accents"), strip_accents, is_lower_case)
+    return Casing(is_lower_case, strips)
 
 
 def _make_bert_normalizer(
@@ -222,17 +212,12 @@ def _make_bert_normalizer(
     )
 
 
-def _first(*values: bool | None) -> bool:
-    """Return the first value that is not None."""
-    return next((bool(value) for value in values if value is not None), False)
+# ALBERT's
 
 
-# spiece.model
-
-
-def _tokenizer_from_spiece_model(
+def _load_spiece_model(
     path: str, content: bytes, config: Mapping[str, Any], options: CasingOptions
-) -> tuple[Tokenizer, Casing]:
+) -> PublishedVocabulary:
     try:
         model = parse_model(content)
     except InvalidValueError as error:
@@ -242,31 +227,26 @@ def _tokenizer_from_spiece_model(
             f"{path} is a SentencePiece model {reason}, which ALBERT's tokenizer does not have. Give "
             "ALBERT's spiece.model, or one that was trained with its options"
         )
-    casing = _resolve_albert_casing(config, options, True, True)
-    tokenizer = hugging_face.make_unigram_tokenizer(
-        _score_pieces(model.pieces), casing, charsmap=model.charsmap
-    )
-    return tokenizer, casing
+    casing = _resolve_albert_casing(config, options, Casing(True, True))
+    scored_pieces = _score_pieces(model.pieces)
+    tokenizer = hugging_face.make_unigram_tokenizer(scored_pieces, casing, charsmap=model.charsmap)
+    return PublishedVocabulary(tokenizer, casing, path, content)
 
 
-def _resolve_albert_casing(
-    config: Mapping[str, Any], options: CasingOptions, lower_case: bool, strip_accents: bool
-) -> Casing:
+def _resolve_albert_casing(config: Mapping[str, Any], options: CasingOptions, found: Casing) -> Casing:
+    """Return the casing of options, else of tokenizer_config.json, else the one found."""
     keeps_accents = config.get("keep_accents")
+    config_strips = None if keeps_accents is None else not keeps_accents
     return Casing(
-        _first(options.lower_case, config.get("do_lower_case"), lower_case),
-        _first(options.strip_accents, None if keeps_accents is None else not keeps_accents, strip_accents),
+        _first(options.lower_case, config.get("do_lower_case"), found.lower_case),
+        _first(options.strip_accents, config_strips, found.strip_accents),
     )
 
 
 def _find_unsupported(model: SentencePieceModel) -> str | None:
     """Return the property of a model because of which its ids would differ; None if there is none."""
-    if not model.is_unigram:
-        return "of another type than unigram"
-    if model.has_word_end_sign or not model.has_word_start_sign:
-        return "without the sign for a blank before each word"
-    if not model.has_pieces_in_words:
-        return "with pieces across blanks"
+    if model.unsupported:
+        return model.unsupported
     if kinds := {piece.kind for piece in model.pieces} & {PieceKind.UNUSED, PieceKind.BYTE}:
         return f"with pieces of the kind {min(kinds).name}"
     if [piece.text for piece in model.pieces if piece.kind == PieceKind.UNKNOWN] != [ALBERT_UNK]:
@@ -295,12 +275,12 @@ def _score_pieces(pieces: Collection[ModelPiece]) -> list[tuple[str, float]]:
     return [(piece.text, score(piece)) for piece in pieces]
 
 
-# tokenizer.json
+# Either's tokenizer.json
 
 
-def _tokenizer_from_json(
+def _load_json(
     path: str, text: str, config: Mapping[str, Any], options: CasingOptions
-) -> tuple[Tokenizer, Casing]:
+) -> PublishedVocabulary:
     try:
         tokenizer = Tokenizer.from_str(text)
     except Exception as error:  # the library raises a bare Exception
@@ -309,13 +289,14 @@ def _tokenizer_from_json(
         ) from None
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    normalizer = json.loads(tokenizer.to_str())["normalizer"]
-    if isinstance(tokenizer.model, WordPiece) and normalizer and normalizer["type"] == "BertNormalizer":
+    normalizer = json.loads(tokenizer.to_str())["normalizer"] or {}
+    steps = {str(step["type"]) for step in normalizer.get("normalizers", [])}
+    if isinstance(tokenizer.model, WordPiece) and normalizer.get("type") == "BertNormalizer":
         casing = _resolve_bert_casing(config, options, normalizer["lowercase"], normalizer["strip_accents"])
         tokenizer.normalizer = _make_bert_normalizer(casing, config, normalizer)
-    elif isinstance(tokenizer.model, Unigram) and (steps := _list_step_types(normalizer)):
+    elif isinstance(tokenizer.model, Unigram) and steps and steps <= _ALBERT_STEPS:
         found = Casing("Lowercase" in steps, "StripAccents" in steps)
-        casing = _resolve_albert_casing(config, options, found.lower_case, found.strip_accents)
+        casing = _resolve_albert_casing(config, options, found)
         if casing != found:
             charsmap = hugging_face.get_charsmap(normalizer)
             tokenizer.normalizer = hugging_face.make_albert_normalizer(casing, charsmap)
@@ -325,18 +306,5 @@ def _tokenizer_from_json(
             "changed: leave out --cased and --strip-accents"
         )
     else:
-        casing = _measure_casing(tokenizer)
-    return tokenizer, casing
-
-
-def _list_step_types(normalizer: Mapping[str, Any] | None) -> set[str]:
-    """Return the types of the steps of ALBERT's normaliser; empty for another one."""
-    types = {str(step["type"]) for step in (normalizer or {}).get("normalizers", [])}
-    return types if types <= {"Replace", "NFKD", "StripAccents", "Lowercase", "Precompiled"} else set()
-
-
-def _measure_casing(tokenizer: Tokenizer) -> Casing:
-    normalizer = tokenizer.normalizer
-    if normalizer is None:
-        return Casing()
-    return Casing(normalizer.normalize_str("A") == "a", normalizer.normalize_str("é") == "e")
+        casing = hugging_face.measure_casing(tokenizer)
+    return PublishedVocabulary(tokenizer, casing, path)

@@ -1,16 +1,17 @@
-"""WordPiece vocabularies from learned pieces, without the defects of the published ones.
+"""WordPiece vocabularies without the defects of the published ones: alphabet, reachable pieces, assembly.
 
-SentencePiece marks the pieces that start a word (``▁bind``), WordPiece those that continue one (``##ing``).
-The published conversions (allenai/scibert, issue 38) ignored BERT's pre-tokenization, so that pieces like
-``0.05`` or ``##).`` are never used.
+A piece that continues a word begins with ``##``.  WordPiece replaces a whole word by [UNK] if one of its
+characters has no piece: Bio-ELECTRA's published vocabulary lacks the quotation mark, so that every quotation
+mark is [UNK].  Pieces that BERT's pre-tokenization splits are never used: the published conversions from
+SentencePiece (allenai/scibert, issue 38) ignored it and have pieces like ``0.05`` or ``##).``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
-from typing import Final
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.vocab.tokenizer.pretokenizer import PretokenizeFn
@@ -18,11 +19,22 @@ from bioshards.vocab.tokenizer.pretokenizer import PretokenizeFn
 UNK: Final = "[UNK]"
 SPECIAL_TOKENS: Final = ("[PAD]", UNK, "[CLS]", "[SEP]", "[MASK]")
 """Special tokens of BERT, in the order of their ids in Bio-ELECTRA's vocabulary."""
+ALBERT_UNK: Final = "<unk>"
+ALBERT_SPECIAL_TOKENS: Final = ("<pad>", ALBERT_UNK, "[CLS]", "[SEP]", "[MASK]")
+"""Special tokens of ALBERT, in the order of their ids."""
 CONTINUATION_PREFIX: Final = "##"
 SENTENCEPIECE_SPACE: Final = "\N{LOWER ONE EIGHTH BLOCK}"
 """SentencePiece's sign for the blank before a word."""
 MAX_WORD_LENGTH: Final = 100
 """Maximum characters of a word; longer ones are [UNK], as in Hugging Face's BertTokenizer."""
+SPECIAL_TOKEN_PATTERN: Final = re.compile(
+    r"\[(?:PAD|UNK|CLS|SEP|MASK|unused[0-9]+)\]|<(?:pad|unk|s|/s|mask)>"
+)
+"""Tokens that text never yields: BERT's, its reserved ones, and SentencePiece's."""
+ASCII: Final = tuple(map(chr, range(0x21, 0x7F)))
+"""Printable ASCII without the blank."""
+GREEK: Final = tuple(map(chr, (*range(0x391, 0x3A2), *range(0x3A3, 0x3AA), *range(0x3B1, 0x3CA))))
+"""Greek letters without accents, from Α to ω, with the final ς."""
 
 
 class TooFewPiecesError(InvalidValueError):
@@ -36,63 +48,96 @@ class TooFewPiecesError(InvalidValueError):
         self.largest = largest
 
 
-def wordpieces_from_sentencepiece(pieces: Iterable[str]) -> Iterator[str]:
-    """Convert the pieces of a SentencePiece model, without ``<unk>`` and the like, to WordPiece's notation.
+class Alphabet(NamedTuple):
+    """Characters of a vocabulary.
 
-    The sign for a blank alone is dropped: WordPiece has no piece for the start of a word.
+    Attributes:
+        characters: sorted by code point, in the vocabulary's casing.
+        rarest: occurrences of the rarest character chosen by frequency; 0 if there is none.
+        coverage: fraction of the characters of the words that are in the alphabet.
     """
-    for piece in pieces:
-        if piece.startswith(SENTENCEPIECE_SPACE):
-            if len(piece) > 1:
-                yield piece[1:]
-        else:
-            yield CONTINUATION_PREFIX + piece
+
+    characters: tuple[str, ...]
+    rarest: int
+    coverage: float
+
+
+def build_alphabet(
+    counts: Mapping[str, int], character_coverage: float, pretokenize: PretokenizeFn
+) -> Alphabet:
+    """Return the alphabet of words: :data:`ASCII`, :data:`GREEK` and frequent characters.
+
+    Args:
+        counts: occurrences of each word, in the vocabulary's casing.
+        character_coverage: fraction of all characters that the most frequent ones must reach; characters as
+            frequent as the last one are included.
+        pretokenize: pre-tokenization of the vocabulary; characters that it changes are left out.
+    """
+    character_counts = count_characters(counts)
+    total = sum(character_counts.values())
+    covered, rarest = 0, 0
+    for _, count in character_counts.most_common():
+        if covered >= character_coverage * total:
+            break
+        covered, rarest = covered + count, count
+    frequent = {character for character, count in character_counts.items() if count >= rarest > 0}
+    alphabet = frequent | {
+        character for character in (*ASCII, *GREEK) if pretokenize(character) == [character]
+    }
+    alphabet_total = sum(count for character, count in character_counts.items() if character in alphabet)
+    return Alphabet(tuple(sorted(alphabet)), rarest, alphabet_total / total if total else 1.0)
+
+
+def count_characters(counts: Mapping[str, int]) -> Counter[str]:
+    """Return the occurrences of each character in counted words."""
+    character_counts: Counter[str] = Counter()
+    for word, count in counts.items():
+        for character in word:
+            character_counts[character] += count
+    return character_counts
+
+
+def iter_pieces(alphabet: Alphabet, pretokenize: PretokenizeFn) -> Iterator[str]:
+    """Yield the pieces of an alphabet: all characters at the start of a word, then those within a word.
+
+    A character that always is a word of its own (punctuation, ideographs) has no piece within a word.
+    """
+    yield from alphabet.characters
+    for character in alphabet.characters:
+        if pretokenize(f"a{character}") == [f"a{character}"]:
+            yield f"##{character}"
 
 
 def strip_prefix(piece: str) -> str:
     """Return a piece without ``##``."""
-    return (
-        piece[len(CONTINUATION_PREFIX) :]
-        if piece.startswith(CONTINUATION_PREFIX) and len(piece) > len(CONTINUATION_PREFIX)
-        else piece
-    )
+    return piece if piece == CONTINUATION_PREFIX else piece.removeprefix(CONTINUATION_PREFIX)
 
 
 def is_reachable(piece: str, pretokenize: PretokenizeFn) -> bool:
     """Return True if the pre-tokenization leaves the piece whole at its position in a word."""
-    text = strip_prefix(piece) if strip_prefix(piece) == piece else f"a{strip_prefix(piece)}"
+    text = strip_prefix(piece)
+    text = text if text == piece else f"a{text}"
     return pretokenize(text) == [text]
 
 
 def assemble_vocabulary(
-    size: int,
-    reserved_tokens: Sequence[str],
-    alphabet_pieces: Iterable[str],
-    learned_pieces: Iterable[str],
-    pretokenize: PretokenizeFn | None,
+    size: int, required_pieces: Sequence[str], learned_pieces: Iterable[str], pretokenize: PretokenizeFn
 ) -> list[str]:
-    """Return a vocabulary of exactly ``size`` pieces in the order of ids: reserved, alphabet, learned.
+    """Return a vocabulary of exactly ``size`` pieces in the order of ids: required, then learned.
 
     Args:
-        reserved_tokens: special tokens and other tokens that are not parts of words.
-        alphabet_pieces: pieces of the alphabet, all of which are taken.
-        learned_pieces: pieces, best first, taken while there is room.
-        pretokenize: skip pieces that this pre-tokenization splits; None takes all.
+        required_pieces: special and other reserved tokens, then the pieces of the alphabet.
+        learned_pieces: pieces, best first, taken while there is room unless the pre-tokenization splits them.
+        pretokenize: pre-tokenization of the vocabulary.
 
     Raises:
-        ValueError: the size is too small for the alphabet.
         TooFewPiecesError: there are too few pieces.
     """
-    vocabulary = dict.fromkeys(chain(reserved_tokens, alphabet_pieces))
-    if len(vocabulary) > size:
-        raise InvalidValueError(
-            f"--size {size:,} has no room for the {len(reserved_tokens):,} reserved tokens and the alphabet, "
-            f"{len(vocabulary):,} together: give a larger --size or a smaller --character-coverage"
-        )
+    vocabulary = dict.fromkeys(required_pieces)
     for piece in learned_pieces:
         if len(vocabulary) == size:
             break
-        if piece not in vocabulary and (pretokenize is None or is_reachable(piece, pretokenize)):
+        if piece not in vocabulary and is_reachable(piece, pretokenize):
             vocabulary[piece] = None
     if len(vocabulary) < size:
         raise TooFewPiecesError(size, len(vocabulary))
@@ -107,9 +152,3 @@ def sort_by_collation(vocabulary: Sequence[str], num_reserved: int) -> list[str]
     """
     rest = sorted(vocabulary[num_reserved:], key=lambda piece: (strip_prefix(piece).casefold(), piece))
     return [*vocabulary[:num_reserved], *rest]
-
-
-SPECIAL_TOKEN_PATTERN: Final = re.compile(
-    r"\[(?:PAD|UNK|CLS|SEP|MASK|unused[0-9]+)\]|<(?:pad|unk|s|/s|mask)>"
-)
-"""Tokens that text never yields: BERT's, its reserved ones, and SentencePiece's."""

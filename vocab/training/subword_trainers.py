@@ -5,56 +5,51 @@ with their counts are equivalent and fit in memory.  SentencePiece reads them as
 has no such input, so that each word is repeated as often as it occurs.
 
 Training is deterministic: the same words and counts give the same bytes, in any order and on any machine
-with the same versions of the libraries.
+with the same versions of the libraries.  It runs in a process of its own: the libraries block signals for
+minutes, and a process can be killed at any time.
 """
 
 from __future__ import annotations
 
-import itertools
+import io
 import json
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, Literal
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal
 
 import sentencepiece
+import tokenizers
 
-from bioshards.corpus.errors import InvalidValueError
-from bioshards.vocab.tokenizer import model_proto
-from bioshards.vocab.tokenizer.wordpiece import MAX_WORD_LENGTH, SENTENCEPIECE_SPACE
-from bioshards.vocab.training.trainer_process import train_in_process
+from bioshards.corpus.errors import InvalidValueError, RunError
+from bioshards.corpus.storage.locks import make_temporary_folder
+from bioshards.vocab.tokenizer import sentencepiece_model, wordpiece
+from bioshards.vocab.tokenizer.wordpiece import CONTINUATION_PREFIX, MAX_WORD_LENGTH, SENTENCEPIECE_SPACE
 from bioshards.vocab.training.unigram_seeds import find_seeds
 
-DEFAULT_MAX_PIECE_LENGTH: Final = 16
-"""Default maximum characters of a piece, the word-start sign included (``max_sentencepiece_length``)."""
 NUM_SPECIAL_PIECES: Final = 2
 """``<pad>`` and ``<unk>``, the first pieces of every model."""
+CHARACTERS_PER_STRING: Final = 1 << 16
+"""Characters of each string passed to the WordPiece trainer, which counts each string in one thread."""
+_NUM_THREADS: Final = 16
+"""SentencePiece's default.  It is fixed because the rounding of sums depends on it."""
+_MAX_UNIGRAM_LENGTH: Final = 16
+"""SentencePiece's default, the word-start sign included."""
+_SEEDS_FILE: Final = "seeds.tsv"
 _FIRST_PRIVATE_CODE_POINT: Final = 0xF0000
 """First of 131,068 private characters; cleaned text has none of them, and alphabets are smaller."""
 _FORBIDDEN_CHARACTERS: Final = frozenset("\0\t\n\r " + SENTENCEPIECE_SPACE + "\u2585")
 """Characters with a special meaning to SentencePiece; U+2585 is its unknown character."""
 
 
-class VocabSizeError(InvalidValueError):
-    """The corpus is too small for the requested size; ``largest`` is the size that it can fill."""
-
-    def __init__(self, size: int, largest: int) -> None:
-        super().__init__(
-            f"the corpus is too small for a vocabulary of {size:,} pieces: training found {largest:,}. "
-            f"Ask for {largest:,} at most, or give more text"
-        )
-        self.largest = largest
-
-
-def train_sentencepiece(
+def train_unigram(
     words: Mapping[str, int],
-    algorithm: Literal["bpe", "unigram"],
     size: int,
     alphabet: Collection[str] = (),
     control_symbols: Sequence[str] = (),
-    character_coverage: float = 1.0,
-    max_piece_length: int = DEFAULT_MAX_PIECE_LENGTH,
 ) -> bytes:
-    """Train a SentencePiece model, and return the bytes of its ``.model`` file.
+    """Train a unigram model of SentencePiece, and return the bytes of its ``.model`` file.
 
     Ids are ``<pad>`` 0, ``<unk>`` 1, then the control symbols, without bos and eos.  Words of more than
     :data:`~.wordpiece.MAX_WORD_LENGTH` characters are left out, and words with white space, NUL, U+2581 or
@@ -62,48 +57,33 @@ def train_sentencepiece(
 
     Args:
         words: occurrences of each normalised word, 1 or more.
-        algorithm: byte-pair encoding, or a unigram model.
         size: number of pieces, special pieces and single characters included.
-        alphabet: characters that must be pieces.
+        alphabet: characters that must be pieces, beside those of the words.
         control_symbols: further pieces that text never yields.
-        character_coverage: fraction of the text that single characters must cover, 0.98 or more; rarer
-            characters become ``<unk>``.  SentencePiece computes it with seven digits and would lose
-            characters of a large corpus even with 1.0; here 1.0 keeps all of them.
-        max_piece_length: maximum characters of a piece, the word-start sign included.
 
     Raises:
-        VocabSizeError: the corpus cannot fill a vocabulary of this size.
-        ValueError: there are no words, the size is too small for special pieces and characters, or
-            SentencePiece rejects an option, such as a repeated control symbol.
+        TooFewPiecesError: the corpus cannot fill a vocabulary of this size.
+        ValueError: there are no words, or SentencePiece rejects an option, such as a repeated control symbol
+            or a size without room for the characters.
     """
-    training_words = _sort_usable_words(words, lambda word: _FORBIDDEN_CHARACTERS.isdisjoint(word))
-    characters = _select_characters(training_words, character_coverage)
-    required = characters.union(alphabet) - _FORBIDDEN_CHARACTERS
-    required_counts = 2 + len(control_symbols), len(required) + 1
-    if size < sum(required_counts):
-        raise InvalidValueError(
-            f"a vocabulary of {size:,} pieces has no room for {required_counts[0]} special pieces and "
-            f"{required_counts[1]:,} "
-            f"characters: ask for {sum(required_counts):,} or more, or for a smaller alphabet"
-        )
+    training_words = _sort_usable_words(words, _FORBIDDEN_CHARACTERS.isdisjoint)
+    required = set(alphabet).union(*(word for word, _ in training_words)) - _FORBIDDEN_CHARACTERS
     options = {
-        "model_type": algorithm,
+        "model_type": "unigram",
         "vocab_size": size,
-        "hard_vocab_limit": False,  # fewer pieces are reported below
         "required_chars": "".join(sorted(required)),
-        "character_coverage": character_coverage,
-        "max_sentencepiece_length": max_piece_length,
+        "max_sentencepiece_length": _MAX_UNIGRAM_LENGTH,
         "control_symbols": list(control_symbols),
+        "seed_sentencepieces_file": _SEEDS_FILE,
     }
-    if algorithm == "unigram":
-        seeds = find_seeds(training_words, max_piece_length, characters=characters)
-        model = train_in_process("sentencepiece", training_words, options, seeds)
-        model = model_proto.remove_option(model, b"seeds.tsv")
-    else:
-        model = train_in_process("sentencepiece", training_words, options)
-    num_pieces = len(read_pieces(model))
-    if num_pieces < size:
-        raise VocabSizeError(size, num_pieces)
+    seeds = find_seeds(training_words, _MAX_UNIGRAM_LENGTH)
+    with make_temporary_folder("vocab") as folder:
+        with open(f"{folder}/{_SEEDS_FILE}", "w", encoding="utf-8", newline="\n") as file:
+            file.write(_format_counts(seeds))
+        model = _train_in_process("sentencepiece", training_words, options, folder)
+    model = sentencepiece_model.remove_option(model, _SEEDS_FILE.encode())
+    if (num_pieces := len(read_pieces(model))) < size:
+        raise wordpiece.TooFewPiecesError(size, num_pieces)
     return model
 
 
@@ -126,52 +106,37 @@ def train_bpe_wordpieces(
     Args:
         words: occurrences of each normalised word, 1 or more; words with characters outside the alphabet are
             left out.
-        size: number of pieces, single characters included.
+        size: number of pieces, single characters included; the result is shorter if the words yield fewer.
         max_piece_length: maximum characters of a piece.
 
     Raises:
-        VocabSizeError: the corpus yields fewer pieces.
-        ValueError: there are no words of this alphabet, or the size is too small for it.
+        ValueError: there are no words of this alphabet, or SentencePiece rejects the size.
     """
-    characters = sorted(
-        character
-        for character in set(alphabet) - _FORBIDDEN_CHARACTERS
-        if ord(character) < _FIRST_PRIVATE_CODE_POINT
-    )
-    start_symbols = {
-        character: chr(_FIRST_PRIVATE_CODE_POINT + number) for number, character in enumerate(characters)
+    usable = {char for char in alphabet if ord(char) < _FIRST_PRIVATE_CODE_POINT} - _FORBIDDEN_CHARACTERS
+    symbol_by_character = {
+        character: chr(_FIRST_PRIVATE_CODE_POINT + number) for number, character in enumerate(sorted(usable))
     }
-    known_characters = frozenset(characters)
     training_words = [
-        (start_symbols[word[0]] + word[1:], count)
-        for word, count in _sort_usable_words(words, known_characters.issuperset)
+        (symbol_by_character[word[0]] + word[1:], count)
+        for word, count in _sort_usable_words(words, usable.issuperset)
     ]
     symbols = sorted(set().union(*(word for word, _ in training_words)))
-    if size < len(symbols):
-        raise InvalidValueError(
-            f"{size:,} pieces are fewer than the {len(symbols):,} characters of these words, at a word's "
-            "start and within one: ask for more, or for a smaller alphabet"
-        )
     options = {
         "model_type": "bpe",
         "vocab_size": size + NUM_SPECIAL_PIECES,
-        "hard_vocab_limit": False,
         "required_chars": "".join(symbols),
-        "character_coverage": 1.0,
         "max_sentencepiece_length": max_piece_length,
         "add_dummy_prefix": False,
         "split_by_unicode_script": False,  # symbols of first characters have no script
     }
-    model = train_in_process("sentencepiece", training_words, options)
-    character_by_symbol = {symbol: character for character, symbol in start_symbols.items()}
-    names = [name for name, _ in read_pieces(model)[NUM_SPECIAL_PIECES:]]
-    wordpieces = [
-        character_by_symbol[name[0]] + name[1:] if name[0] in character_by_symbol else f"##{name}"
-        for name in names
+    model = _train_in_process("sentencepiece", training_words, options)
+    character_by_symbol = {symbol: character for character, symbol in symbol_by_character.items()}
+    return [
+        character_by_symbol[piece[0]] + piece[1:]
+        if piece[0] in character_by_symbol
+        else CONTINUATION_PREFIX + piece
+        for piece, _ in read_pieces(model)[NUM_SPECIAL_PIECES:]
     ]
-    if len(wordpieces) < size:
-        raise VocabSizeError(size, len(wordpieces))
-    return wordpieces
 
 
 def train_wordpieces(words: Mapping[str, int], size: int, alphabet: Collection[str]) -> list[str]:
@@ -187,26 +152,18 @@ def train_wordpieces(words: Mapping[str, int], size: int, alphabet: Collection[s
 
     Args:
         words: occurrences of each normalised word, 1 or more.
-        size: number of pieces.
+        size: number of pieces; the result is shorter if the words yield fewer.
         alphabet: characters that are pieces in both forms.
 
     Raises:
-        VocabSizeError: the corpus cannot fill a vocabulary of this size.
-        ValueError: there are no words of this alphabet, or the size is too small for it.
+        ValueError: there are no words of this alphabet.
     """
     characters = list(dict.fromkeys(alphabet))
-    if size < 2 * len(characters):
-        raise InvalidValueError(
-            f"a vocabulary of {size:,} pieces has no room for {len(characters):,} characters in two forms: "
-            f"ask for {2 * len(characters):,} or more, or for a smaller alphabet"
-        )
     known_characters = frozenset(characters) - {" ", "\n"}
     training_words = _sort_usable_words(words, known_characters.issuperset)
-    special_tokens = [*characters, *(f"##{character}" for character in characters)]
-    options = {"vocab_size": size, "special_tokens": special_tokens}
-    pieces: list[str] = json.loads(train_in_process("tokenizers", training_words, options))
-    if len(pieces) < size:
-        raise VocabSizeError(size, len(pieces))
+    continuations = [CONTINUATION_PREFIX + character for character in characters]
+    options = {"vocab_size": size, "special_tokens": [*characters, *continuations]}
+    pieces: list[str] = json.loads(_train_in_process("tokenizers", training_words, options))
     return pieces
 
 
@@ -226,16 +183,111 @@ def _sort_usable_words(words: Mapping[str, int], is_usable: Callable[[str], bool
     return sorted(usable_words, key=lambda pair: (-pair[1], pair[0]))
 
 
-def _select_characters(words: Sequence[tuple[str, int]], character_coverage: float) -> set[str]:
-    """Return the most frequent characters that make up this fraction of the text."""
-    counts = Counter({SENTENCEPIECE_SPACE: sum(count for _, count in words)})
+def _format_counts(counts: Iterable[tuple[str, int]]) -> str:
+    return "".join(f"{text}\t{count}\n" for text, count in counts)
+
+
+# The process
+
+_COMMAND: Final = (sys.executable, "-P", "-m", "bioshards.vocab.training.subword_trainers")
+
+
+def _train_in_process(
+    library: Literal["sentencepiece", "tokenizers"],
+    words: Sequence[tuple[str, int]],
+    options: Mapping[str, Any],
+    folder: str | None = None,
+) -> bytes:
+    """Train in a process of its own and return the model; kill it if this one is interrupted.
+
+    It is in a process group of its own, so that Ctrl-C reaches this process alone.  multiprocessing would
+    import the main module again, which runs a script that has no guard a second time.
+
+    Args:
+        library: ``sentencepiece`` gives the bytes of a ``.model`` file, ``tokenizers`` a JSON list of pieces.
+        folder: working directory of the process, so that names of files in the options need no path.
+
+    Raises:
+        ValueError: the library rejects the words or the options; the message is its own.
+        RunError: the process was killed.
+    """
+    job = pickle.dumps((library, _format_counts(words), dict(options)))
+    process = subprocess.Popen(
+        _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, process_group=0
+    )
+    try:
+        output, _ = process.communicate(job)
+    finally:
+        process.kill()
+        process.wait()
+    if process.returncode:
+        raise RunError(
+            f"the training process ended with code {process.returncode} (out of memory?): give a higher "
+            "--min-count, or a machine with more"
+        )
+    model, error = pickle.loads(output)
+    if error is not None:
+        raise InvalidValueError(f"{library} cannot train on these {len(words):,} words: {error}")
+    trained: bytes = model
+    return trained
+
+
+def main() -> None:
+    """Read a pickled job, and write the pickled model and the message of the library's error."""
+    library, lines, options = pickle.load(sys.stdin.buffer)
+    train = _train_sentencepiece if library == "sentencepiece" else _train_wordpiece
+    model, error = None, None
+    try:
+        model = train(lines, options)
+    except (RuntimeError, OSError) as caught:
+        error = str(caught)
+    sys.stdout.buffer.write(pickle.dumps((model, error)))
+
+
+def _train_sentencepiece(lines: str, options: dict[str, Any]) -> bytes:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=(line[:-1] for line in io.StringIO(lines, newline="\n")),
+        input_format="tsv",
+        model_writer=model,
+        normalization_rule_name="identity",
+        character_coverage=1.0,
+        hard_vocab_limit=False,  # fewer pieces are reported by the caller
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        num_threads=_NUM_THREADS,
+        minloglevel=3,  # silent
+        **options,
+    )
+    return model.getvalue()
+
+
+def _train_wordpiece(lines: str, options: dict[str, Any]) -> bytes:
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.CharDelimiterSplit(" ")
+    trainer = tokenizers.trainers.WordPieceTrainer(min_frequency=1, show_progress=False, **options)
+    counts = (line.rpartition("\t") for line in io.StringIO(lines, newline="\n"))
+    tokenizer.train_from_iterator(repeat_words((word, int(count)) for word, _, count in counts), trainer)
+    ids = tokenizer.get_vocab()
+    return json.dumps(sorted(ids, key=ids.__getitem__)).encode()
+
+
+def repeat_words(words: Iterable[tuple[str, int]]) -> Iterator[str]:
+    """Yield each word as often as it occurs, in strings of about :data:`CHARACTERS_PER_STRING` characters."""
+    strings: list[str] = []
+    size = 0
     for word, count in words:
-        for character in word:
-            counts[character] += count
-    if character_coverage < 1:
-        most_frequent = sorted(counts, key=lambda character: (-counts[character], character))
-        cumulative_counts = itertools.accumulate(counts[character] for character in most_frequent)
-        target_count = character_coverage * counts.total()
-        num_kept = sum(1 for preceding in itertools.chain([0], cumulative_counts) if preceding < target_count)
-        return set(most_frequent[:num_kept]) - {SENTENCEPIECE_SPACE}
-    return set(counts) - {SENTENCEPIECE_SPACE}
+        while count:
+            repetitions = min(count, 1 + (CHARACTERS_PER_STRING - size) // (len(word) + 1))
+            strings.append(f"{word} " * repetitions)
+            count, size = count - repetitions, size + repetitions * (len(word) + 1)
+            if size > CHARACTERS_PER_STRING:
+                yield "".join(strings)
+                strings, size = [], 0
+    yield "".join(strings)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,8 +8,7 @@ unless they start others.  So seeds are counted here and passed in ``--seed_sent
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -22,44 +21,14 @@ MAX_SEEDS: Final = 1_000_000
 MIN_SEED_COUNT: Final = 2
 """Minimum occurrences of a seed, as in SentencePiece."""
 
+CandidateArray = npt.NDArray[np.int64]
+"""Substrings, shape (N, 3): score (count times length), position of the first occurrence, length."""
 IntArray = npt.NDArray[np.signedinteger[Any]]
 CodeArray = npt.NDArray[np.unsignedinteger[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class SeedCandidates:
-    """Substrings: the position of the first occurrence, the length, and the score (count times length)."""
-
-    scores: IntArray
-    first_positions: IntArray
-    lengths: IntArray
-
-    def select_best(self, max_seeds: int) -> SeedCandidates:
-        """Return the best by score; ties are broken by position, then by length."""
-        if len(self.scores) > max_seeds:  # sort only what can be among them
-            min_score = np.partition(self.scores, -max_seeds)[-max_seeds]
-            self = self._take(self.scores >= min_score)
-        return self._take(np.lexsort((self.lengths, self.first_positions, -self.scores))[:max_seeds])
-
-    def _take(self, selection: npt.NDArray[Any]) -> SeedCandidates:
-        return SeedCandidates(
-            self.scores[selection], self.first_positions[selection], self.lengths[selection]
-        )
-
-    @staticmethod
-    def concatenate(parts: Sequence[SeedCandidates]) -> SeedCandidates:
-        return SeedCandidates(
-            np.concatenate([part.scores for part in parts]),
-            np.concatenate([part.first_positions for part in parts]),
-            np.concatenate([part.lengths for part in parts]),
-        )
-
-
 def find_seeds(
-    words: Sequence[tuple[str, int]],
-    max_length: int,
-    max_seeds: int = MAX_SEEDS,
-    characters: Collection[str] | None = None,
+    words: Sequence[tuple[str, int]], max_length: int, max_seeds: int = MAX_SEEDS
 ) -> list[tuple[str, int]]:
     """Return the best seed pieces of the words with their counts, best first.
 
@@ -77,54 +46,53 @@ def find_seeds(
         words: distinct words with their counts, 1 or more, without NUL and the word-start sign.
         max_length: maximum characters of a seed, the word-start sign included.
         max_seeds: maximum number of seeds.
-        characters: characters that a seed may contain; None allows all.
     """
     text = "".join(f"{SENTENCEPIECE_SPACE}{word}\0" for word, _ in words)
-    codes, num_codes = _encode_characters(text, characters)
+    codes, num_codes = _encode_characters(text)
     lengths = np.fromiter((len(word) + 2 for word, _ in words), np.int64, len(words))
     weights = np.repeat(np.fromiter((count for _, count in words), np.int64, len(words)), lengths)
     positions_by_character: IntArray = np.argsort(codes, kind="stable")
     if len(codes) < 2**31:  # half the memory
         positions_by_character = positions_by_character.astype(np.int32)
     ends = np.cumsum(np.bincount(codes, minlength=num_codes))
-    best, min_score = SeedCandidates(*(np.zeros(0, np.int64) for _ in range(3))), 0
+    best, min_score = np.zeros((0, 3), np.int64), 0
     pending, num_pending = [best], 0
     for code in range(1, num_codes):
         positions = positions_by_character[ends[code - 1] : ends[code]]
         for candidates in _find_seeds_at(positions, codes, num_codes, weights, max_length, min_score):
             pending.append(candidates)
-            num_pending += len(candidates.scores)
+            num_pending += len(candidates)
         if num_pending >= max_seeds or code == num_codes - 1:
-            best = SeedCandidates.concatenate(pending).select_best(max_seeds)
+            best = _select_best(np.concatenate(pending), max_seeds)
             pending, num_pending = [best], 0
-            min_score = int(best.scores[-1]) if len(best.scores) == max_seeds else 0
-    return [
-        (text[first : first + length], score // length)
-        for score, first, length in zip(
-            best.scores.tolist(), best.first_positions.tolist(), best.lengths.tolist(), strict=True
-        )
-    ]
+            min_score = int(best[-1, 0]) if len(best) == max_seeds else 0
+    return [(text[first : first + length], score // length) for score, first, length in best.tolist()]
 
 
-def _encode_characters(text: str, characters: Collection[str] | None) -> tuple[CodeArray, int]:
-    """Return the characters as codes from 1, 0 for those that end a substring, and the number of codes."""
+def _select_best(candidates: CandidateArray, max_seeds: int) -> CandidateArray:
+    """Return the best by score; ties are broken by position, then by length."""
+    if len(candidates) > max_seeds:  # sort only what can be among them
+        min_score = np.partition(candidates[:, 0], -max_seeds)[-max_seeds]
+        candidates = candidates[candidates[:, 0] >= min_score]
+    scores, first_positions, lengths = candidates.T
+    return candidates[np.lexsort((lengths, first_positions, -scores))[:max_seeds]]
+
+
+def _encode_characters(text: str) -> tuple[CodeArray, int]:
+    """Return the characters as codes from 1, 0 for NUL, and the number of codes."""
     code_points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    present = np.zeros(0x110000, bool)
-    present[code_points] = True
-    present[0] = False
-    if characters is not None:
-        allowed = np.zeros(0x110000, bool)
-        allowed[[ord(character) for character in {*characters, SENTENCEPIECE_SPACE}]] = True
-        present &= allowed
-    num_codes = int(present.sum()) + 1
+    is_present = np.zeros(0x110000, bool)
+    is_present[code_points] = True
+    is_present[0] = False
+    num_codes = int(is_present.sum()) + 1
     code_by_point = np.zeros(0x110000, np.min_scalar_type(num_codes))
-    code_by_point[present] = np.arange(1, num_codes)
+    code_by_point[is_present] = np.arange(1, num_codes)
     return code_by_point[code_points], num_codes
 
 
 def _find_seeds_at(
     positions: IntArray, codes: CodeArray, num_codes: int, weights: IntArray, max_length: int, min_score: int
-) -> list[SeedCandidates]:
+) -> list[CandidateArray]:
     """Return the seeds that start at these positions, all with the same character; some may score lower."""
     candidates = []
     position_weights = weights[positions]
@@ -132,7 +100,7 @@ def _find_seeds_at(
     count, first = np.array([position_weights.sum()]), positions[:1]
     for length in range(1, max_length + 1):
         next_codes = (
-            codes[positions + length] if length < max_length else np.zeros(len(positions), codes.dtype)
+            codes[positions + length] if length < max_length else np.zeros_like(codes, shape=len(positions))
         )
         has_next = next_codes > 0
         positions, position_weights = positions[has_next], position_weights[has_next]
@@ -145,11 +113,8 @@ def _find_seeds_at(
             is_maximal = np.ones(len(count), bool)
             parent = key[starts] // num_codes
             is_maximal[parent[extended_counts == count[parent]]] = False
-            candidates.append(
-                SeedCandidates(
-                    count[is_maximal] * length, first[is_maximal], np.full(int(is_maximal.sum()), length)
-                )
-            )
+            scores = count[is_maximal] * length
+            candidates.append(np.stack([scores, first[is_maximal], np.full_like(scores, length)], axis=1))
         is_frequent = extended_counts >= max(MIN_SEED_COUNT, -(-min_score // max_length))
         if not is_frequent.any():
             break

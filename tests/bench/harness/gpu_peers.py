@@ -88,7 +88,7 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def time_steps(step: Callable[[int], None], seconds: float, device: torch.device) -> tuple[int, float]:
+def time_steps(step: Callable[[int], object], seconds: float, device: torch.device) -> tuple[int, float]:
     """Run steps for some seconds after the warm-up; return their number and the seconds they took."""
     for number in range(WARMUP_STEPS):
         step(number)

@@ -22,7 +22,6 @@ from tests.bench.harness.timing import MB, Figure, TimedRun
 
 PRESET: Final = ("--preset", "bio-electra")
 EXTRA_RUNS: Final = {
-    "electra, 256, global shuffle": (*PRESET, "--shuffle", "global"),
     "bert, 512, five passes": ("--preset", "pubmedbert"),
 }
 """Further runs, once each, with two workers."""

@@ -35,7 +35,7 @@ from bioshards.pipelines.execution import executor
 from bioshards.pipelines.inputs import article_files, pubmed_files
 from bioshards.pipelines.inputs.downloads import REMOTE_SLOTS, DownloadPlan, SourceListing
 from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan, RunInputs
-from bioshards.vocab.pretraining import document_filters, vocabulary_checks
+from bioshards.vocab.pretraining import pretraining_inputs
 from tests.support.vocab.tiny_tokenizers import make_wordpiece
 
 MAX_GRAPH_BYTES: Final = 10_000_000
@@ -95,13 +95,13 @@ def words_graph(num_shards: int) -> BuildGraph:
 
 
 def pretraining_graph(num_shards: int, vocabulary: Path) -> BuildGraph:
-    """Build the graph of ``shards_to_pretraining`` of a number of shard groups, globally shuffled."""
+    """Build the graph of ``shards_to_pretraining`` of a number of shard groups."""
     with (
         mock.patch.object(documents, "load_inputs", return_value=make_document_dirs(num_shards)),
-        mock.patch.object(vocabulary_checks, "check_vocabulary"),
-        mock.patch.object(document_filters, "load_overlap_lists", return_value={}),
+        mock.patch.object(pretraining_inputs, "check_vocabulary"),
+        mock.patch.object(pretraining_inputs, "load_overlap_lists", return_value={}),
     ):
-        options = ("--vocab", str(vocabulary), "--shuffle", "global")
+        options = ("--vocab", str(vocabulary))
         return _capture("shards_to_pretraining", "--input", f"{FOLDER}/abstracts", *options)
 
 

@@ -40,7 +40,7 @@ from bioshards.corpus.shards import arrow_io, input_dirs
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress, RunProgress, StepBar
 from bioshards.pipelines import cli
-from bioshards.vocab.pretraining import shard_groups
+from bioshards.vocab.pretraining import build
 from tests.bench.harness import scale_graphs
 from tests.support.corpus import synthetic_documents
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
@@ -130,7 +130,7 @@ def measure_manifest(work: Path, count: int) -> dict[str, Any]:
     with clock("find"):
         [found] = input_dirs.load_document_inputs(FILES, [output.path])
     with clock("portions"):
-        groups = list(shard_groups.group_shards([found], 0, {}))
+        groups = list(build.group_shards([found], 0, {}))
     with clock("finished?"):
         is_up_to_date(FILES, output, DocumentsManifest, "")
     return {

@@ -1,7 +1,7 @@
 """One training of subwords, timed by bench_vocab_training.py:
-``python -m tests.bench.harness.subword_training read|bpe|unigram|marked-bpe|wordpiece WORDS``.
+``python -m tests.bench.harness.subword_training read|bpe|unigram|wordpiece WORDS``.
 
-``sentencepiece-bpe`` and ``sentencepiece-unigram`` are SentencePiece on its own, on the counts or, with
+``sentencepiece-unigram`` is SentencePiece on its own, on the counts or, with
 ``--text``, on the text.  The last line printed is the number of pieces a word, or for ``wordpiece`` the
 number of occurrences.
 """
@@ -17,7 +17,7 @@ import sentencepiece
 
 from bioshards.vocab.training.subword_trainers import (
     train_bpe_wordpieces,
-    train_sentencepiece,
+    train_unigram,
     train_wordpieces,
 )
 
@@ -30,9 +30,7 @@ WAYS: Final = (
     "read",
     "bpe",
     "unigram",
-    "marked-bpe",
     "wordpiece",
-    "sentencepiece-bpe",
     "sentencepiece-unigram",
 )
 
@@ -44,7 +42,7 @@ def read_words(path: Path) -> dict[str, int]:
         return {word: int(count) for word, count in pairs}
 
 
-def train_with_library(path: Path, algorithm: str, words: dict[str, int], text: bool) -> bytes:
+def train_with_library(path: Path, words: dict[str, int], text: bool) -> bytes:
     """Train with SentencePiece alone; its character_coverage would lose the rarest characters."""
     model = io.BytesIO()
     with open(path, encoding="utf-8", newline="\n") as file:
@@ -52,7 +50,7 @@ def train_with_library(path: Path, algorithm: str, words: dict[str, int], text: 
             sentence_iterator=(line.rstrip("\n") for line in file),
             input_format="text" if text else "tsv",
             model_writer=model,
-            model_type=algorithm,
+            model_type="unigram",
             vocab_size=SIZE,
             normalization_rule_name="identity",
             character_coverage=1.0,
@@ -86,14 +84,11 @@ def main() -> None:
     words = read_words(options.words)
     model = b""
     match options.way:
-        case "bpe" | "unigram":
-            model = train_sentencepiece(words, options.way, SIZE)
-        case "sentencepiece-bpe" | "sentencepiece-unigram":
-            algorithm = options.way.removeprefix("sentencepiece-")
-            model = train_with_library(
-                options.text or options.words, algorithm, words, options.text is not None
-            )
-        case "marked-bpe":
+        case "unigram":
+            model = train_unigram(words, SIZE)
+        case "sentencepiece-unigram":
+            model = train_with_library(options.text or options.words, words, options.text is not None)
+        case "bpe":
             train_bpe_wordpieces(words, SIZE, set("".join(words)), MAX_PIECE_LENGTH)
         case "wordpiece":
             total = sum(words.values())

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.vocab.pretraining.objectives.example_recipes import PRESETS
+from bioshards.vocab.pretraining.example_recipes import PRESETS
 from tests.bench.harness.bench_runner import ROOT
 from tests.bench.harness.text_corpora import get_data_dir
 

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bioshards.corpus.shards import input_dirs
+from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.pipelines import cli
 from bioshards.vocab.encode import Encoder
-from bioshards.vocab.pretraining import build, global_shuffle, pretraining_dir, row_plan
+from bioshards.vocab.pretraining import build, row_plan
 from bioshards.vocab.pretraining.row_plan import RowPlan
 
 
@@ -82,9 +83,7 @@ def main() -> None:
     timer.time_calls("planning the rows", build, row_plan.plan_rows)
     timer.time_calls("sorting them", RowPlan, RowPlan.sort_by_key)
     timer.time_iterator("gathering their tokens", RowPlan, RowPlan.iter_batches)
-    timer.time_calls("spilling and merging", global_shuffle, global_shuffle.spill_rows)
-    timer.time_calls("spilling and merging", pretraining_dir, pretraining_dir.merge_bucket)
-    timer.time_calls("writing, with SHA-256", build, build.write_shard)
+    timer.time_calls("writing, with SHA-256", HashingWriter, HashingWriter.write)
     code = cli.main(["run", "shards_to_pretraining", "--workers", "1", *sys.argv[1:]])
     timer.start("")
     total = sum(timer.seconds.values())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bioshards.corpus.document import DEFAULT_COLUMNS
+from bioshards.corpus.document import DEFAULT_COLUMNS, ArticleColumns
 from bioshards.corpus.jats.article_metadata import ArticleMetadata
 from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder
 from bioshards.corpus.jats.filters import (
@@ -47,7 +47,7 @@ FRENCH = (
 
 def test_drop_reasons_apply_in_their_order() -> None:
     config = PmcConfig(
-        years=(2000, 2010),
+        published=("2000", "2010"),
         drop_journals=("j rest",),
         drop_article_types=("letter",),
         drop_retracted=True,
@@ -68,7 +68,7 @@ def test_drop_reasons_apply_in_their_order() -> None:
     for changes in (
         {"licence": "CC-BY"},
         {"language": "eng"},
-        {"year": 2010},
+        {"columns": ArticleColumns(published="2010")},
         {"journal": "J Sleep"},
         {"article_type": "editorial"},
         {"retracted": False},
@@ -156,8 +156,8 @@ def test_drop_article_types_ignores_case(types: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"years": (2019, 2019)}, None),
-        ({"years": (2020, 9999)}, "year"),
+        ({"published": ("2019", "2019")}, None),
+        ({"published": ("2020", "")}, "year"),
         ({"journals": ("journal of rest",)}, None),
         ({"journals": ("j rest",)}, "journal"),
         ({"drop_journals": ("9990-0011",)}, "journal"),
@@ -168,7 +168,8 @@ def test_drop_article_types_ignores_case(types: tuple[str, ...]) -> None:
     ],
 )
 def test_filters_that_keep_and_drop(options: dict[str, Any], reason: str | None) -> None:
-    metadata = ACCEPTED_ARTICLE._replace(issns=("9990-0011",))
+    columns = ArticleColumns(published="2019-07-01")
+    metadata = ACCEPTED_ARTICLE._replace(issns=("9990-0011",), columns=columns)
     assert find_drop_reason(metadata, True, PmcConfig(**options)) == reason
 
 
@@ -270,7 +271,7 @@ def test_config_as_json() -> None:
     config = PmcConfig(drop_article_types=("letter",), min_words=5, formula="[FORMULA]").to_dict()
     assert config == {
         "columns": list(DEFAULT_COLUMNS),
-        "years": [],
+        "published": [],
         "journals": [],
         "drop_journals": [],
         "article_types": [],

@@ -29,7 +29,7 @@ from bioshards.corpus.pubmed.mesh import parse_publication_types
 from bioshards.corpus.sentences import collapse_whitespace
 from bioshards.corpus.shards.arrow_io import COLUMN_TYPES
 from bioshards.corpus.text.cleaning import CLEANING_RULES
-from bioshards.corpus.text_config import ISSNS, parse_columns, parse_names, parse_years
+from bioshards.corpus.text_config import ISSNS, parse_columns, parse_date_range, parse_names
 from tests.support.hypothesis_profiles import examples
 
 CITATION = Citation(
@@ -74,7 +74,7 @@ FRENCH = (
 def test_drop_reasons_apply_in_their_order() -> None:
     config = PubMedConfig(
         min_pmid=100,
-        years=(2000, 2010),
+        published=("2000", "2010"),
         drop_journals=("j rest",),
         mesh=("mice",),
         languages=("eng",),
@@ -95,9 +95,9 @@ def test_drop_reasons_apply_in_their_order() -> None:
     }
     steps: list[dict[str, Any]] = [
         {"pmid": 100},
-        {"year": 2010},
+        {"columns": ArticleColumns(published="2010")},
         {"journal": "J Sleep"},
-        {"columns": ArticleColumns(mesh=(MeshHeading("Mice", None, False, ()),))},
+        {"columns": ArticleColumns(published="2010", mesh=(MeshHeading("Mice", None, False, ()),))},
         {"languages": ("fre", "eng")},
         {"publication_types": ("Journal Article",)},
         {"retracted": False},
@@ -256,6 +256,7 @@ JOURNAL = {
     "journal": "Journal of Rest (London, England)",
     "issns": ("9990-0033",),
     "columns": ArticleColumns(
+        published="2019-07",
         journal_abbreviation="J Rest",
         nlm_id="101",
         mesh=(MeshHeading("Mice", "D1", False, ()), MeshHeading("Sleep, REM", "D2", True, ())),
@@ -266,9 +267,9 @@ JOURNAL = {
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"years": parse_years("2019")}, None),
-        ({"years": parse_years("2010-")}, None),
-        ({"years": parse_years("-2018")}, "year"),
+        ({"published": parse_date_range("2019")}, None),
+        ({"published": parse_date_range("2010:")}, None),
+        ({"published": parse_date_range(":2018")}, "year"),
         ({"journals": parse_names("other; journal of rest (london, England)")}, None),
         ({"journals": parse_names("J Rest")}, None),
         ({"journals": ("other",)}, "journal"),
@@ -306,10 +307,46 @@ def test_filters_parse_what_they_need_without_the_column() -> None:
     assert config.list_parsed_columns() == {"mesh", "journal_abbreviation", "nlm_id", ISSNS}
 
 
-@pytest.mark.parametrize("years", ["", "-", "99", "2001-1999", "20012002", "x-2000"])
-def test_bad_years_are_refused(years: str) -> None:
-    with pytest.raises(ArgumentTypeError, match=r"years|before"):
-        parse_years(years)
+@pytest.mark.parametrize(
+    "dates",
+    [
+        "",
+        ":",
+        "99",
+        "2001:1999",
+        "2001-1999",
+        "2001-02:2001-01",
+        "20012002",
+        "x:2000",
+        "2001-13",
+        "2001-00:",
+        "2001-01-32",
+        "2001:2002:2003",
+    ],
+)
+def test_bad_dates_are_refused(dates: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=r"no range of dates|before"):
+        parse_date_range(dates)
+
+
+@pytest.mark.parametrize(
+    ("dates", "kept", "dropped"),
+    [
+        ("2009-01:2020-02", ["2009", "2009-01", "2020-02-29", "2020"], ["2008-12-31", "2020-03", None]),
+        ("2009-02:", ["2009-02", "2009-02-01", "2021"], ["2009", "2009-01-31"]),
+        (":2018-09-30", ["2018", "2018-09", "2018-09-30", "0999"], ["2018-10", "2018-10-01", "2019"]),
+        ("2001", ["2001", "2001-12-31"], ["2000-12", "2002"]),
+        ("2001-05:2001-05", ["2001-05", "2001-05-31"], ["2001", "2001-04-30", "2001-06"]),
+    ],
+)
+def test_dates_are_compared_as_precisely_as_the_bounds(
+    dates: str, kept: list[str], dropped: list[str | None]
+) -> None:
+    """A date without month or day counts by its beginning."""
+    config = PubMedConfig(published=parse_date_range(dates))
+    for date in [*kept, *dropped]:
+        citation = build_citation(columns=ArticleColumns(published=date))
+        assert get_drop_reason(citation, config) == (None if date in kept else "year"), date
 
 
 # Documents
@@ -524,7 +561,7 @@ def test_config_as_json() -> None:
     config = PubMedConfig(languages=("eng", "ger"), min_pmid=5).to_dict()
     assert config == {
         "columns": list(DEFAULT_COLUMNS),
-        "years": [],
+        "published": [],
         "journals": [],
         "drop_journals": [],
         "publication_types": [],

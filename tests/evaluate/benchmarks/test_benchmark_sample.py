@@ -67,6 +67,21 @@ def test_train_and_test_have_every_class_and_type(task: Task) -> None:
         assert task.problem_type not in ("entities", "words") or labels
 
 
+def test_counts_of_each_kind_of_benchmark_are_those_that_results_are_known_by() -> None:
+    """A resumed run compares them, so that no version may add or rename one."""
+    names = {
+        name: set(BENCHMARKS[name].count_records(load_sample(name)["test"]))
+        for name in ("reranker", "gad", "ncbi-disease", "factoid-8b", "hoc")
+    }
+    assert names == {
+        "reranker": {"candidates", "questions", "right candidates"},
+        "gad": {"sentences", "positives", "0", "1"},
+        "ncbi-disease": {"sentences", "mentions", "labelled words"},
+        "factoid-8b": {"pairs", "questions"},
+        "hoc": {"abstracts", "with a hallmark"},
+    }
+
+
 def test_corpus_sample_shares_a_sentence_with_bc5_chem() -> None:
     words = [
         "a",

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from bioshards.evaluate.benchmarks import verification
-from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS, ner_common
-from bioshards.evaluate.benchmarks.catalogue.record_counts import counts_by_split
+from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS, count_sentences
 from bioshards.evaluate.benchmarks.definition import (
+    SPLITS,
     Benchmark,
+    BenchmarkFiles,
     FileLayout,
     KnownDiscrepancy,
     MissingSplitPolicy,
+    RecordsBySplit,
     Split,
+    load_records,
 )
-from bioshards.evaluate.benchmarks.formats import iob
-from bioshards.evaluate.benchmarks.readers.split_reader import read_each_split
+from bioshards.evaluate.benchmarks.formats import read_sentences
+from bioshards.evaluate.benchmarks.readers import read_each_split
 from bioshards.evaluate.benchmarks.verification import (
     CountCheck,
     Verdict,
@@ -32,17 +36,17 @@ from tests.support.evaluate.iob_files import CRICHTON_SAMPLE, write_benchmark_fi
 from tests.support.real_data import DATA, needs_data
 
 LAYOUT = FileLayout(
-    ner_common.split_patterns("toy/{}.tsv"),
-    ner_common.ONE_FILE_PER_SPLIT,
-    read_each_split(iob.read_sentences),
+    {split: f"toy/{split}.tsv" for split in SPLITS},
+    {split: (split,) for split in SPLITS},
+    read_each_split(read_sentences),
     note="a toy",
 )
 TOY_BENCHMARK = Benchmark(
     name="toy",
     title="Toys",
     layouts=(LAYOUT,),
-    published_counts={"mentions": counts_by_split(2, 2, 2), "sentences": {"train+dev+test": 6}},
-    count_records=ner_common.count_tagged_sentences,
+    published_counts={"mentions": dict.fromkeys(SPLITS, 2), "sentences": {"train+dev+test": 6}},
+    count_records=count_sentences,
     counts_source="Nobody (1900)",
     licence="none",
     download_from="nowhere",
@@ -176,7 +180,7 @@ def test_missing_benchmark_names_its_source(tmp_path: Path) -> None:
 
 
 def test_count_without_data_is_missing(tmp_path: Path) -> None:
-    benchmark = replace(TOY_BENCHMARK, published_counts={"documents": counts_by_split(1, 1, 1)})
+    benchmark = replace(TOY_BENCHMARK, published_counts={"documents": dict.fromkeys(SPLITS, 1)})
     checks = check_benchmark(str(write_benchmark_files(tmp_path, TOY_FILES)), benchmark)
     assert {check.verdict for check in checks} == {"missing"}
     assert checks[0].notes[1:] == ("these files do not have documents",)
@@ -276,20 +280,52 @@ def test_every_benchmark_is_described(tmp_path: Path) -> None:
                 ), name
 
 
+REAL_STATUSES = {
+    "verified": {
+        "bc5-chem",
+        "bc5-disease",
+        "ncbi-disease",
+        "bc2gm",
+        "linnaeus",
+        "bc5cdr-merged",
+        "chemprot-lim-kang",
+        "chemprot-scibert",
+        "gad",
+        "pubmedqa",
+        "yesno-ideal",
+    },
+    "partial": {
+        "jnlpba",
+        "jnlpba-typed",
+        "chemprot-blue",
+        "ddi-blue",
+        "reranker",
+        "factoid-8b",
+        "factoid-7b",
+    },
+    "differs": {"ebm-pico", "ddi", "hoc", "bioasq-yesno"},
+    "counts agree": {"bc5cdr-pubtator", "biosses"},
+    "missing": {"bc4chemd", "s800", "chemprot", "squad"},
+}
+"""What is known of the files of BIOSHARDS_DATA. Those that differ are SciBERT's, or lack BLURB's lists."""
+
+
 @needs_data
-def test_real_benchmarks_have_published_counts() -> None:
-    checks = verify(Path(str(DATA), "benchmarks"), "bc5-disease", "ncbi-disease", "bc5cdr-pubtator")
-    assert {check.verdict for check in checks} == {"ok", "known"}
-    assert [
-        (check.benchmark, check.split, check.expected, check.actual)
-        for check in checks
-        if check.verdict == "known"
-    ] == [("bc5-disease", "dev", 4244, 4246)]
-    assert {check.benchmark: check.file_status for check in checks} == {
-        "bc5-disease": "verified",
-        "ncbi-disease": "verified",
-        "bc5cdr-pubtator": "counts agree",
-    }
+def test_real_benchmarks_have_published_counts_and_unique_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load_unique_records(files: BenchmarkFiles) -> RecordsBySplit:
+        records_by_split = load_records(files)
+        for records in records_by_split.values():
+            assert len({record.id for record in records}) == len(records)
+        return records_by_split
+
+    monkeypatch.setattr(verification, "load_records", load_unique_records)
+    checks = verify(Path(str(DATA), "benchmarks"), *BENCHMARKS)
+    names_by_status: dict[str, set[str]] = {}
+    for check in checks:
+        names_by_status.setdefault(check.file_status or check.verdict, set()).add(check.benchmark)
+    assert names_by_status == REAL_STATUSES
+    verdicts = Counter(check.verdict for check in checks if check.unit)
+    assert verdicts == {"ok": 108, "known": 3, "own split": 2, "missing": 19}
 
 
 @needs_data

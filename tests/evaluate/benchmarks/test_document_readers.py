@@ -14,11 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError
-from bioshards.evaluate.benchmarks.readers import hoc, pubmedqa
-from bioshards.evaluate.benchmarks.readers.biosses import DEV_IDS, TEST_IDS, TRAIN_IDS
-from bioshards.evaluate.benchmarks.readers.split_lists import assign_splits
+from bioshards.evaluate.benchmarks.readers import (
+    BIOSSES_DEV_IDS,
+    BIOSSES_TEST_IDS,
+    BIOSSES_TRAIN_IDS,
+    PUBMEDQA_ANSWERS,
+    assign_splits,
+    read_hoc_abstract,
+    split_pubmedqa,
+)
 from bioshards.evaluate.benchmarks.record_types import LabelledText
-from tests.support.evaluate.benchmark_files import find_benchmark_files, load_splits, make_zip, write_file
+from tests.support.evaluate.benchmark_files import assert_refused, find_files, load_splits, write_file
 from tests.support.hypothesis_profiles import examples
 
 # Hallmarks of Cancer
@@ -30,21 +36,22 @@ LABELS = (
 )
 
 
+HALLMARKS = (
+    "activating invasion and metastasis",
+    "resisting cell death",
+    "sustaining proliferative signaling",
+)
+
+
 def test_abstract_has_the_hallmarks_of_its_sentences(tmp_path: Path) -> None:
     text, labels = (
         write_file(tmp_path, "text/11.txt", SENTENCES),
         write_file(tmp_path, "labels/11.txt", LABELS),
     )
-    assert hoc.read_abstract(text, labels) == LabelledText(
+    assert read_hoc_abstract(text, labels, HALLMARKS) == LabelledText(
         "11",
         "Cells did not die . They moved . Nothing else . We think so .",
-        frozenset(
-            {
-                "resisting cell death",
-                "sustaining proliferative signaling",
-                "activating invasion and metastasis",
-            }
-        ),
+        frozenset(HALLMARKS),
         document_id="11",
     )
 
@@ -63,7 +70,7 @@ def test_abstracts_are_split_by_pmid_or_by_lists(tmp_path: Path) -> None:
         "dev": 186,
         "test": 371,
     }
-    assert find_benchmark_files(tmp_path, "hoc").own_splits == {"train", "dev", "test"}
+    assert find_files(tmp_path, "hoc").own_splits == {"train", "dev", "test"}
     write_abstracts(tmp_path / "listed", 5)
     for split, pmids in {"train": "103.txt,100.txt,104.txt", "dev": "102.txt\n", "test": "101"}.items():
         write_file(tmp_path / "listed", f"data_generation/indexing/HoC/{split}_pmid.tsv", pmids)
@@ -73,7 +80,7 @@ def test_abstracts_are_split_by_pmid_or_by_lists(tmp_path: Path) -> None:
         ["101"],
     ]
     assert {record.id for record in records_by_split["train"]} == {"100", "103", "104"}
-    assert find_benchmark_files(tmp_path / "listed", "hoc").notes == ()
+    assert find_files(tmp_path / "listed", "hoc").notes == ()
 
 
 @pytest.mark.parametrize(
@@ -90,10 +97,7 @@ def test_bad_hallmark_labels_are_refused_with_their_file(
 ) -> None:
     write_file(tmp_path, "hallmarks-of-cancer/text/11.txt", SENTENCES)
     path = write_file(tmp_path, "hallmarks-of-cancer/labels/11.txt", labels)
-    with pytest.raises(BenchmarkFileError) as error:
-        load_splits(tmp_path, "hoc")
-    assert f"{path}, line 1: " in str(error.value)
-    assert message in str(error.value)
+    assert_refused(tmp_path, "hoc", f"{path}, line 1: ", message)
 
 
 def test_text_without_labels_is_refused(tmp_path: Path) -> None:
@@ -150,42 +154,14 @@ def format_biosses_table(rows: dict[int, list[int]]) -> str:
     return "".join(["id\tsentence1\tsentence2\tscores\tmean\n", *lines])
 
 
-def make_word_document(rows: list[list[str]]) -> bytes:
-    """Make a Word document with a table whose cells consist of two runs."""
-    cells = [
-        "".join(
-            f"<w:tc><w:p><w:r><w:t>{cell[:2]}</w:t></w:r><w:r><w:t>{cell[2:]}</w:t></w:r></w:p></w:tc>"
-            for cell in row
-        )
-        for row in rows
-    ]
-    xml = (
-        '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:tbl>'
-        + "".join(f"<w:tr>{row}</w:tr>" for row in cells)
-        + "</w:tbl></w:body></w:document>"
-    )
-    return make_zip({"[Content_Types].xml": "<Types/>", "word/document.xml": xml})
-
-
-def write_biosses_documents(folder: Path, scores: dict[int, list[int]]) -> None:
-    pairs = [["", "Sentence 1", "Sentence 2"]]
-    pairs += [[str(number), f"First {number}.", f"Second {number}."] for number in range(1, 101)]
-    annotations = [["Sentence No", *(f"Annotator {letter}" for letter in "ABCDE")]]
-    annotations += [[str(number), *map(str, row)] for number, row in scores.items()]
-    write_file(folder, "biosses/Annotation-Pairs.docx", make_word_document(pairs))
-    write_file(folder, "biosses/Annotator-Scores.docx", make_word_document(annotations))
-
-
 def test_biosses_pairs_have_mean_scores_and_blue_splits(tmp_path: Path) -> None:
-    write_file(tmp_path / "table", "biosses/biosses.tsv", format_biosses_table(SCORES))
-    write_biosses_documents(tmp_path / "documents", SCORES)
-    records_by_split = load_splits(tmp_path / "table", "biosses")
-    assert records_by_split == load_splits(tmp_path / "documents", "biosses")
+    write_file(tmp_path, "biosses/biosses.tsv", format_biosses_table(SCORES))
+    records_by_split = load_splits(tmp_path, "biosses")
     assert [len(records_by_split[split]) for split in ("train", "dev", "test")] == [64, 16, 20]
     assert records_by_split["test"][0] == LabelledText(
         "59", "First 59.", fmean([4, 2, 2, 3, 4]), text_pair="Second 59."
     )
-    assert sorted({*TRAIN_IDS, *DEV_IDS, *TEST_IDS}) == [*range(1, 101)]
+    assert sorted({*BIOSSES_TRAIN_IDS, *BIOSSES_DEV_IDS, *BIOSSES_TEST_IDS}) == [*range(1, 101)]
 
 
 @pytest.mark.parametrize(
@@ -201,10 +177,7 @@ def test_biosses_pairs_have_mean_scores_and_blue_splits(tmp_path: Path) -> None:
 )
 def test_bad_biosses_scores_are_refused(tmp_path: Path, rows: dict[int, list[int]], message: str) -> None:
     path = write_file(tmp_path, "biosses/biosses.tsv", format_biosses_table(rows))
-    with pytest.raises(BenchmarkFileError) as error:
-        load_splits(tmp_path, "biosses")
-    assert path in str(error.value)
-    assert message in str(error.value)
+    assert_refused(tmp_path, "biosses", path, message)
 
 
 def test_non_numeric_and_repeated_biosses_rows_are_refused(tmp_path: Path) -> None:
@@ -213,36 +186,7 @@ def test_non_numeric_and_repeated_biosses_rows_are_refused(tmp_path: Path) -> No
     with pytest.raises(BenchmarkFileError, match=r"line 2: the scores .*'high'.* of pair '1' are no numbers"):
         load_splits(tmp_path, "biosses")
     write_file(tmp_path, "biosses/biosses.tsv", table + table.split("\n")[3] + "\n")
-    with pytest.raises(BenchmarkFileError, match="the id '3' is given twice"):
-        load_splits(tmp_path, "biosses")
-
-
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        (b"PK\3\4", "it cannot be read as a zip archive"),
-        (make_zip({"word/other.xml": "<a/>"}), "it has no word/document.xml"),
-        (make_zip({"word/document.xml": "<!DOCTYPE a>\n<a/>"}), "document.xml, line 1: it has a DOCTYPE"),
-        (make_zip({"word/document.xml": "<a>"}), "document.xml, line 1: it is not well-formed"),
-        (make_zip({"word/document.xml": "<a/>"}), "its first table should have the columns Sentence No, "),
-        (make_word_document([["Sentence No", "Annotator A"]]), "without ['Annotator B', "),
-        (
-            make_word_document([["Sentence No", *(f"Annotator {letter}" for letter in "ABCDE")], ["1", "2"]]),
-            "row 2 of its table has 2 cells, not 6",
-        ),
-        (
-            make_word_document([["Sentence No", *(f"Annotator {letter}" for letter in "ABCDE")]]),
-            "it has no scores of pair '1'",
-        ),
-    ],
-)
-def test_bad_word_document_is_refused(tmp_path: Path, document: bytes, message: str) -> None:
-    write_biosses_documents(tmp_path, SCORES)
-    path = write_file(tmp_path, "biosses/Annotator-Scores.docx", document)
-    with pytest.raises(BenchmarkFileError) as error:
-        load_splits(tmp_path, "biosses")
-    assert path in str(error.value)
-    assert message in str(error.value)
+    assert_refused(tmp_path, "biosses", "the id '3' is given twice")
 
 
 # PubMedQA
@@ -258,7 +202,7 @@ def make_question(answer: str) -> dict[str, Any]:
 
 
 def write_pubmedqa(folder: Path, answers: dict[str, str], gold: dict[str, str] | None = None) -> None:
-    test = pubmedqa.split_ids(answers)[2]
+    test = split_pubmedqa(answers)[2]
     questions = {pmid: make_question(answer) for pmid, answer in answers.items()}
     write_file(folder, "pubmedqa/data/ori_pqal.json", json.dumps(questions))
     ground_truth = gold if gold is not None else {pmid: answers[pmid] for pmid in test}
@@ -285,11 +229,11 @@ def test_pubmedqa_split_is_complete_and_stratified(first: int, second: int) -> N
     yes_end, no_end = sorted((first, second))
     answers = ["yes"] * yes_end + ["no"] * (no_end - yes_end) + ["maybe"] * (1000 - no_end)
     answer_by_id = {str(number): answer for number, answer in enumerate(answers)}
-    train, dev, test = pubmedqa.split_ids(answer_by_id)
+    train, dev, test = split_pubmedqa(answer_by_id)
     assert sorted([*train, *dev, *test], key=int) == list(answer_by_id)
     assert abs(len(test) - 500) <= 3
     assert 49 <= len(dev) <= 53
-    for answer in pubmedqa.ANSWERS:
+    for answer in PUBMEDQA_ANSWERS:
         assert abs(sum(answer_by_id[pmid] == answer for pmid in test) - answers.count(answer) / 2) <= 2
 
 
@@ -316,10 +260,7 @@ def test_pubmedqa_split_is_complete_and_stratified(first: int, second: int) -> N
 def test_bad_pubmedqa_json_is_refused(tmp_path: Path, questions: str, message: str) -> None:
     write_pubmedqa(tmp_path, ANSWERS)
     path = write_file(tmp_path, "pubmedqa/data/ori_pqal.json", questions)
-    with pytest.raises(BenchmarkFileError) as error:
-        load_splits(tmp_path, "pubmedqa")
-    assert path in str(error.value)
-    assert message in str(error.value)
+    assert_refused(tmp_path, "pubmedqa", path, message)
 
 
 def test_pubmedqa_test_ids_must_equal_the_drawn_ids(tmp_path: Path) -> None:

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.evaluate.benchmarks.formats import iob
-from bioshards.evaluate.benchmarks.formats.text_files import get_only_path
+from bioshards.evaluate.benchmarks.formats import convert_to_iob2, get_only_path, read_sentences
 from bioshards.evaluate.benchmarks.record_types import TaggedSentence
 from tests.support.evaluate.iob_files import CRICHTON_SAMPLE, assert_rejected, write_benchmark_files
 
 
 def parse_iob(tmp_path: Path, content: str | bytes, type: str | None = None) -> list[TaggedSentence]:
-    return iob.read_sentences(str(write_benchmark_files(tmp_path, {"a.tsv": content}) / "a.tsv"), type)
+    return read_sentences(str(write_benchmark_files(tmp_path, {"a.tsv": content}) / "a.tsv"), type)
 
 
 def test_words_and_tags_are_parsed(tmp_path: Path) -> None:
@@ -117,8 +116,8 @@ def test_bad_iob_file_is_refused(tmp_path: Path, content: bytes, line: int, mess
 
 
 def test_unreadable_path_is_refused(tmp_path: Path) -> None:
-    assert_rejected(lambda: iob.read_sentences(str(tmp_path)), tmp_path, None, "cannot be read")
-    assert_rejected(lambda: iob.read_sentences(str(tmp_path / "b")), tmp_path / "b", None, "cannot be read")
+    assert_rejected(lambda: read_sentences(str(tmp_path)), tmp_path, None, "cannot be read")
+    assert_rejected(lambda: read_sentences(str(tmp_path / "b")), tmp_path / "b", None, "cannot be read")
 
 
 def test_two_candidate_files_are_refused(tmp_path: Path) -> None:
@@ -162,8 +161,7 @@ def find_conlleval_chunks(tags: list[str]) -> list[tuple[int, int, str]]:
 
 @given(st.lists(TAG, max_size=12))
 def test_conversion_to_iob2_keeps_the_mentions(tags: list[str]) -> None:
-    [converted] = iob.convert_to_iob2([TaggedSentence("1", ("w",) * len(tags), tuple(tags))])
+    [converted] = convert_to_iob2([TaggedSentence("1", ("w",) * len(tags), tuple(tags))])
     assert find_conlleval_chunks(list(converted.tags)) == find_conlleval_chunks(tags)
     starts = [index for index, _, _ in find_conlleval_chunks(tags)]
     assert [index for index, tag in enumerate(converted.tags) if tag[0] == "B"] == starts
-    assert [index for index, is_start in enumerate(iob.find_mention_starts(tags)) if is_start] == starts

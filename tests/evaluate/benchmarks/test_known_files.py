@@ -10,18 +10,12 @@ import pytest
 
 from bioshards.evaluate.benchmarks import known_files
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
-from bioshards.evaluate.benchmarks.definition import BenchmarkFiles, locate_benchmark
 from bioshards.evaluate.benchmarks.known_files import FileStatus, judge_files, worse_status
 from bioshards.evaluate.benchmarks.verification import check_benchmark, format_table
+from tests.support.evaluate.benchmark_files import find_files
 from tests.support.evaluate.evaluate_commands import copy_benchmarks
 from tests.support.paths import BENCHMARK_SAMPLE
 from tests.support.real_data import DATA, needs_data
-
-
-def locate(folder: Path, name: str) -> BenchmarkFiles:
-    files = locate_benchmark(str(folder), BENCHMARKS[name])
-    assert files is not None
-    return files
 
 
 def write_tagged_files(folder: Path, *words: str) -> Path:
@@ -58,7 +52,7 @@ def test_files_are_verified_if_each_is_known_and_the_counts_agree(
 ) -> None:
     digests = {hashlib.sha256(f"{word}\tO\n".encode()).hexdigest(): "somewhere" for word in known_words}
     monkeypatch.setattr(known_files, "_load_known_sources", lambda: digests)
-    files = locate(write_tagged_files(tmp_path, "a", "b", "c"), "ncbi-disease")
+    files = find_files(write_tagged_files(tmp_path, "a", "b", "c"), "ncbi-disease")
     judgement = judge_files(files, do_counts_agree)
     assert judgement.status == expected
     assert len(judgement.unknown_files) == 3 - len(known_words)
@@ -74,18 +68,18 @@ def test_known_files_without_those_of_a_split_are_partial(
     )
     write_tagged_files(tmp_path, "a", "a", "a")
     (tmp_path / "NCBI-disease-IOB" / "devel.tsv").unlink()
-    judgement = judge_files(locate(tmp_path, "ncbi-disease"), do_counts_agree=True)
+    judgement = judge_files(find_files(tmp_path, "ncbi-disease"), do_counts_agree=True)
     assert (judgement.status, judgement.missing_splits) == ("partial", ("dev",))
-    assert judge_files(locate(tmp_path, "ncbi-disease"), do_counts_agree=False).status == "differs"
-    assert judge_files(locate(tmp_path, "ncbi-disease"), True, ("train", "test")).status == "verified"
-    assert locate(BENCHMARK_SAMPLE, "yesno-ideal").missing_splits == ()
+    assert judge_files(find_files(tmp_path, "ncbi-disease"), do_counts_agree=False).status == "differs"
+    assert judge_files(find_files(tmp_path, "ncbi-disease"), True, ("train", "test")).status == "verified"
+    assert find_files(BENCHMARK_SAMPLE, "yesno-ideal").missing_splits == ()
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_bundled_sample_is_invented(name: str, tmp_path: Path) -> None:
     copy = copy_benchmarks(tmp_path / "elsewhere", name)
     for folder in (BENCHMARK_SAMPLE, copy):
-        assert judge_files(locate(folder, name), do_counts_agree=True).status == "invented"
+        assert judge_files(find_files(folder, name), do_counts_agree=True).status == "invented"
     table = format_table(check_benchmark(str(copy), BENCHMARKS[name]))
     assert " - invented" in table
     assert "invented: the sample bundled with bioshards" in table
@@ -96,9 +90,9 @@ def test_file_of_the_sample_among_others_is_no_sample_unless_it_is_a_whole_part(
     copy = copy_benchmarks(tmp_path, "hoc")
     for path in [*copy.rglob("text/*.txt"), *copy.rglob("*_pmid.tsv")]:
         path.write_text(path.read_text() + "\n")
-    assert judge_files(locate(copy, "hoc"), do_counts_agree=True).status == "invented"
+    assert judge_files(find_files(copy, "hoc"), do_counts_agree=True).status == "invented"
     next(copy.rglob("labels/*.txt")).write_text("< < <")
-    assert judge_files(locate(copy, "hoc"), do_counts_agree=True).status == "counts agree"
+    assert judge_files(find_files(copy, "hoc"), do_counts_agree=True).status == "counts agree"
 
 
 def test_digest_of_many_files_depends_on_names_and_contents_alone(tmp_path: Path) -> None:
@@ -108,10 +102,7 @@ def test_digest_of_many_files_depends_on_names_and_contents_alone(tmp_path: Path
     shutil.move(first / "hallmarks-of-cancer", tmp_path / "hallmarks-of-cancer")
     checksums = [
         {name: digest for name, digest in judge_files(files, True).checksums.items() if "(40 files)" in name}
-        for files in (
-            locate(tmp_path, "hoc"),
-            locate(tmp_path / "second" / "deep" / "er", "hoc"),
-        )
+        for files in (find_files(tmp_path, "hoc"), find_files(tmp_path / "second" / "deep" / "er", "hoc"))
     ]
     assert len(checksums[0]) == 2
     assert checksums[0] == checksums[1]
@@ -124,22 +115,7 @@ def test_worse_status_is_the_less_comparable_one() -> None:
 
 
 @needs_data
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        *((name, "verified") for name in ("bc2gm", "bc5-chem", "linnaeus", "gad", "yesno-ideal", "pubmedqa")),
-        *((name, "verified") for name in ("chemprot-lim-kang", "chemprot-scibert", "bc5cdr-merged")),
-        ("biosses", "counts agree"),
-        ("bc5cdr-pubtator", "counts agree"),
-        *((name, "partial") for name in ("chemprot-blue", "ddi-blue", "reranker", "factoid-8b", "squad")),
-    ],
-)
-def test_real_files_are_known(name: str, expected: FileStatus) -> None:
-    assert judge_files(locate(Path(str(DATA), "benchmarks"), name), do_counts_agree=True).status == expected
-
-
-@needs_data
 def test_real_hallmarks_are_known_as_a_group() -> None:
-    judgement = judge_files(locate(Path(str(DATA), "benchmarks"), "hoc"), do_counts_agree=True)
+    judgement = judge_files(find_files(Path(str(DATA), "benchmarks"), "hoc"), do_counts_agree=True)
     assert judgement.status == "verified"
     assert [name.partition("/ ")[2] for name in judgement.checksums] == ["(1852 files)"] * 2

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError
-from bioshards.evaluate.benchmarks.readers import squad
+from bioshards.evaluate.benchmarks.readers import read_squad
 from bioshards.evaluate.benchmarks.record_types import Answer, LabelledText, Question
-from tests.support.evaluate.benchmark_files import find_benchmark_files, load_splits, write_file
+from tests.support.evaluate.benchmark_files import assert_refused, find_files, load_splits, write_file
 
 QA = "electramed/QA/BioASQ"
 
@@ -38,8 +38,12 @@ def make_golden_question(name: str, kind: str, answer: object, *snippets: str) -
     }
 
 
-def format_bioasq_json(*questions: dict[str, Any]) -> str:
-    return json.dumps({"questions": questions})
+def write_squad(folder: Path, name: str, *questions: tuple[str, dict[str, Any]]) -> str:
+    return write_file(folder, name, format_squad_json(*questions))
+
+
+def write_bioasq(folder: Path, name: str, *questions: dict[str, Any]) -> str:
+    return write_file(folder, name, json.dumps({"questions": questions}))
 
 
 def test_wrong_answer_start_is_read_as_unknown(tmp_path: Path) -> None:
@@ -47,10 +51,8 @@ def test_wrong_answer_start_is_read_as_unknown(tmp_path: Path) -> None:
     first_question = make_question(
         "q1", ("Cells", 12), ("move", 0), ("rest.", 99), ("cells", 0), ("Cells", -11)
     )
-    write_file(
-        tmp_path,
-        "squad/dev-v1.1.json",
-        format_squad_json((context, first_question), ("No.", {"id": "q2", "question": "?"})),
+    write_squad(
+        tmp_path, "squad/dev-v1.1.json", (context, first_question), ("No.", {"id": "q2", "question": "?"})
     )
     answers = (Answer("Cells", 12), *(Answer(text, -1) for text in ("move", "rest.", "cells", "Cells")))
     assert load_splits(tmp_path, "squad") == {
@@ -61,50 +63,33 @@ def test_wrong_answer_start_is_read_as_unknown(tmp_path: Path) -> None:
     }
 
 
-def test_rebuilt_squad_is_used_with_a_note_if_the_original_is_missing(tmp_path: Path) -> None:
-    write_file(
-        tmp_path, "squad/dev-v1.1-rebuilt.json", format_squad_json(("It moves.", make_question("rebuilt")))
-    )
-    assert "rebuilt" in " ".join(find_benchmark_files(tmp_path, "squad").notes)
-    write_file(tmp_path, "squad/dev-v1.1.json", format_squad_json(("It moves.", make_question("original"))))
-    assert [record.id for record in load_splits(tmp_path, "squad")["dev"]] == ["original"]
-
-
 def test_passages_of_one_question_share_a_group(tmp_path: Path) -> None:
     passages = (
         ("It.", make_question("58:1")),
         ("That.", make_question("58:2")),
         ("This.", make_question("59:1")),
     )
-    write_file(tmp_path, "bio_electra/bioasq/dev.json", format_squad_json(*passages))
+    write_squad(tmp_path, "bio_electra/bioasq/dev.json", *passages)
     test = load_splits(tmp_path, "factoid-8b")["test"]
     assert [record.group_id for record in test if isinstance(record, Question)] == ["58", "58", "59"]
 
 
 def test_factoid_questions_get_the_golden_answers_of_their_batch(tmp_path: Path) -> None:
-    write_file(
-        tmp_path, f"{QA}/BioASQ-test-factoid-7b-1.json", format_squad_json(("It.", make_question("a_000")))
-    )
-    write_file(
+    write_squad(tmp_path, f"{QA}/BioASQ-test-factoid-7b-1.json", ("It.", make_question("a_000")))
+    write_squad(
         tmp_path,
         f"{QA}/BioASQ-test-factoid-7b-3.json",
-        format_squad_json(("I.", make_question("b_000")), ("We.", make_question("b_001"))),
+        ("I.", make_question("b_000")),
+        ("We.", make_question("b_001")),
     )
-    write_file(
+    write_bioasq(
         tmp_path,
         f"{QA}/7B1_golden.json",
-        format_bioasq_json(
-            make_golden_question("a", "factoid", [["one", "1"]]), make_golden_question("x", "summary", 5)
-        ),
+        make_golden_question("a", "factoid", [["one", "1"]]),
+        make_golden_question("x", "summary", 5),
     )
-    write_file(
-        tmp_path, f"{QA}/7B3_golden.json", format_bioasq_json(make_golden_question("b", "factoid", ["two"]))
-    )
-    write_file(
-        tmp_path,
-        f"{QA}/BioASQ-train-factoid-7b.json",
-        format_squad_json(("It is.", make_question("c_004", ("is", 3)))),
-    )
+    write_bioasq(tmp_path, f"{QA}/7B3_golden.json", make_golden_question("b", "factoid", ["two"]))
+    write_squad(tmp_path, f"{QA}/BioASQ-train-factoid-7b.json", ("It is.", make_question("c_004", ("is", 3))))
     records = load_splits(tmp_path, "factoid-7b")
     assert records["train"] == [Question("c_004", "What moves?", "It is.", (Answer("is", 3),), group_id="c")]
     documents = {"document_id": "12 7"}
@@ -113,43 +98,30 @@ def test_factoid_questions_get_the_golden_answers_of_their_batch(tmp_path: Path)
         Question("b_000", "What moves?", "I.", (), "b", ("two",), "3", **documents),
         Question("b_001", "What moves?", "We.", (), "b", ("two",), "3", **documents),
     ]
-    write_file(
-        tmp_path, f"{QA}/7B3_golden.json", format_bioasq_json(make_golden_question("b", "list", [["two"]]))
-    )
-    with pytest.raises(BenchmarkFileError, match="no factoid question 'b'"):
-        load_splits(tmp_path, "factoid-7b")
+    write_bioasq(tmp_path, f"{QA}/7B3_golden.json", make_golden_question("b", "list", [["two"]]))
+    assert_refused(tmp_path, "factoid-7b", "no factoid question 'b'")
 
 
 def test_missing_golden_answers_leave_no_test_split(tmp_path: Path) -> None:
-    write_file(
-        tmp_path, f"{QA}/BioASQ-test-factoid-7b-1.json", format_squad_json(("It.", make_question("a_000")))
+    write_squad(tmp_path, f"{QA}/BioASQ-test-factoid-7b-1.json", ("It.", make_question("a_000")))
+    write_squad(
+        tmp_path, f"{QA}/BioASQ-train-factoid-7b-full-annotated.json", ("It is.", make_question("c_004"))
     )
-    write_file(
-        tmp_path,
-        f"{QA}/BioASQ-train-factoid-7b-full-annotated.json",
-        format_squad_json(("It is.", make_question("c_004"))),
-    )
-    assert find_benchmark_files(tmp_path, "factoid-7b").splits == ("train",)
+    assert find_files(tmp_path, "factoid-7b").splits == ("train",)
     assert list(load_splits(tmp_path, "factoid-7b")) == ["train"]
 
 
 def test_yes_no_questions_are_read_with_all_snippets(tmp_path: Path) -> None:
-    train = format_bioasq_json(
-        *(make_golden_question(f"q{number}", "yesno", "yes", "It is.", "It\nis.") for number in range(100))
-    )
-    write_file(tmp_path, "downloads/BioASQ-training7b/trainining7b.json", train)
-    write_file(
+    snippets = ("It is.", "It\nis.")
+    questions = (make_golden_question(f"q{number}", "yesno", "yes", *snippets) for number in range(100))
+    write_bioasq(tmp_path, "downloads/BioASQ-training7b/trainining7b.json", *questions)
+    write_bioasq(
         tmp_path,
         f"{QA}/7B1_golden.json",
-        format_bioasq_json(
-            make_golden_question("t1", "yesno", "no"), make_golden_question("f", "factoid", [["it"]])
-        ),
+        make_golden_question("t1", "yesno", "no"),
+        make_golden_question("f", "factoid", [["it"]]),
     )
-    write_file(
-        tmp_path,
-        f"{QA}/7B2_golden.json",
-        format_bioasq_json(make_golden_question("t2", "yesno", "yes", "It.")),
-    )
+    write_bioasq(tmp_path, f"{QA}/7B2_golden.json", make_golden_question("t2", "yesno", "yes", "It."))
     records = load_splits(tmp_path, "bioasq-yesno")
     assert [len(records[split]) for split in ("train", "dev", "test")] == [25, 75, 2]
     assert records["test"] == [
@@ -158,7 +130,7 @@ def test_yes_no_questions_are_read_with_all_snippets(tmp_path: Path) -> None:
     ]
     (first,) = [record for record in (*records["train"], *records["dev"]) if record.id == "q0"]
     assert first == LabelledText("q0", "What of q0?", "yes", text_pair="It is. It\nis.", document_id="12 7")
-    assert find_benchmark_files(tmp_path, "bioasq-yesno").own_splits == {"train", "dev"}
+    assert find_files(tmp_path, "bioasq-yesno").own_splits == {"train", "dev"}
     write_file(tmp_path, "indexing/BioASQ/train_id.tsv", ",".join(f"q{number}" for number in range(2, 100)))
     write_file(tmp_path, "indexing/BioASQ/dev_id.tsv", "q1,q0")
     assert [record.id for record in load_splits(tmp_path, "bioasq-yesno")["dev"]] == ["q1", "q0"]
@@ -172,12 +144,11 @@ def test_yes_no_questions_are_read_with_all_snippets(tmp_path: Path) -> None:
     ],
 )
 def test_bad_bioasq_answer_is_refused(tmp_path: Path, answer: object, message: str) -> None:
-    path = write_file(
+    path = write_bioasq(
         tmp_path,
         f"{QA}/7B2_golden.json",
-        format_bioasq_json(
-            make_golden_question("a", "yesno", "no"), make_golden_question("b", "yesno", answer)
-        ),
+        make_golden_question("a", "yesno", "no"),
+        make_golden_question("b", "yesno", answer),
     )
     with pytest.raises(BenchmarkFileError) as error:
         load_splits(tmp_path, "bioasq-yesno")
@@ -186,13 +157,8 @@ def test_bad_bioasq_answer_is_refused(tmp_path: Path, answer: object, message: s
 
 def test_question_in_two_batches_is_refused(tmp_path: Path) -> None:
     for number in (1, 2):
-        write_file(
-            tmp_path,
-            f"{QA}/7B{number}_golden.json",
-            format_bioasq_json(make_golden_question("a", "yesno", "no")),
-        )
-    with pytest.raises(BenchmarkFileError, match="the id 'a' is given twice"):
-        load_splits(tmp_path, "bioasq-yesno")
+        write_bioasq(tmp_path, f"{QA}/7B{number}_golden.json", make_golden_question("a", "yesno", "no"))
+    assert_refused(tmp_path, "bioasq-yesno", "the id 'a' is given twice")
 
 
 BAD_JSON: dict[str, tuple[str | bytes, str]] = {
@@ -229,6 +195,6 @@ def test_bad_squad_json_is_refused(tmp_path: Path, name: str) -> None:
     content, message = BAD_JSON[name]
     path = write_file(tmp_path, "squad.json", content)
     with pytest.raises(BenchmarkFileError) as error:
-        squad.read_questions(path)
+        read_squad(path)
     assert str(error.value).startswith(path)
     assert message in str(error.value)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
-from bioshards.evaluate.benchmarks.catalogue.ner_common import count_tagged_sentences
-from bioshards.evaluate.benchmarks.definition import RecordsBySplit, Split, load_records, locate_benchmark
-from bioshards.evaluate.benchmarks.formats import iob, standoff
-from bioshards.evaluate.benchmarks.readers.species import tag_document
+from bioshards.evaluate.benchmarks.catalogue import count_sentences
+from bioshards.evaluate.benchmarks.definition import SPLITS, Split
+from bioshards.evaluate.benchmarks.formats import read_sentences
+from bioshards.evaluate.benchmarks.readers import read_pubtator
 from bioshards.evaluate.benchmarks.record_types import TaggedSentence
+from tests.support.evaluate.benchmark_files import load_split
 from tests.support.real_data import DATA, needs_data
 
 pytestmark = needs_data
@@ -26,10 +26,8 @@ def read_lines(path: str) -> list[str]:
     return Path(path).read_text("utf-8").split("\n")
 
 
-def load_benchmark(name: str) -> RecordsBySplit:
-    files = locate_benchmark(FOLDER, BENCHMARKS[name])
-    assert files
-    return load_records(files)
+def load_sentences(name: str, split: Split) -> list[TaggedSentence]:
+    return load_split(Path(FOLDER), name, split, TaggedSentence)
 
 
 @pytest.mark.parametrize(
@@ -43,71 +41,35 @@ def load_benchmark(name: str) -> RecordsBySplit:
     ],
 )
 def test_crichton_files_are_read_completely(name: str, folder: str) -> None:
-    published = BENCHMARKS[name].published_counts["mentions"]
-    known_counts = {
-        discrepancy.split: discrepancy.actual
-        for discrepancy in BENCHMARKS[name].layouts[0].known_discrepancies
-    }
-    for split, records in load_benchmark(name).items():
+    for split in SPLITS:
+        sentences = load_sentences(name, split)
         lines = read_lines(f"{CRICHTON}/{folder}/{ {'dev': 'devel'}.get(split, split) }.tsv")
         expected = [line.split("\t") for line in lines if line]
-        sentences = [sentence for sentence in records if isinstance(sentence, TaggedSentence)]
         assert [word for sentence in sentences for word in sentence.words] == [word for word, _ in expected]
         assert [tag for sentence in sentences for tag in sentence.tags] == [tag for _, tag in expected]
-        assert count_tagged_sentences(records)["mentions"] == sum("\tB-" in line for line in lines)
-        assert count_tagged_sentences(records)["mentions"] == known_counts.get(split, published[split])
-        assert len({sentence.id for sentence in sentences}) == len(sentences)
+        assert count_sentences(sentences)["mentions"] == sum("\tB-" in line for line in lines)
 
 
-def test_jnlpba_has_published_counts_and_separate_splits() -> None:
-    records_by_split = load_benchmark("jnlpba")
-    assert [
-        count_tagged_sentences(records_by_split[split])["mentions"] for split in ("train", "dev", "test")
-    ] == [
-        46316,
-        4551,
-        8662,
-    ]
-    texts = {
-        split: {
-            " ".join(sentence.words)
-            for sentence in records_by_split[split]
-            if isinstance(sentence, TaggedSentence)
-        }
-        for split in records_by_split
-    }
-    assert not [text for text in texts["dev"] & texts["train"] if len(text) >= 60]
+def test_jnlpba_has_the_shared_tasks_test_file() -> None:
     shared_task_lines = [
         line for line in read_lines(f"{CRICHTON}/JNLPBA/original-data/test/Genia4EReval1.iob2") if line
     ]
     test = [
         f"{word}\t{tag[0]}"
-        for sentence in records_by_split["test"]
-        if isinstance(sentence, TaggedSentence)
+        for sentence in load_sentences("jnlpba", "test")
         for word, tag in zip(sentence.words, sentence.tags, strict=True)
     ]
-    assert test == [re.sub(r"(\t[BIO]).*", r"\1", line) for line in shared_task_lines], (
-        "the shared task's own test file"
-    )
+    assert test == [re.sub(r"(\t[BIO]).*", r"\1", line) for line in shared_task_lines]
 
 
 def test_jnlpba_typed_has_five_types() -> None:
-    records_by_split = load_benchmark("jnlpba-typed")
-    assert [len(records_by_split[split]) for split in ("train", "dev", "test")] == [16616, 1743, 3869]
-    types = {
-        tag[2:]
-        for sentence in records_by_split["train"]
-        if isinstance(sentence, TaggedSentence)
-        for tag in sentence.tags
-        if tag != "O"
-    }
+    tags = {tag for sentence in load_sentences("jnlpba-typed", "dev") for tag in sentence.tags}
+    types = {tag[2:] for tag in tags if tag != "O"}
     assert types == {"DNA", "RNA", "protein", "cell_type", "cell_line"}
 
 
 def test_merged_bc5cdr_has_the_mentions_of_conlleval() -> None:
-    records_by_split = load_benchmark("bc5cdr-merged")
-    assert [len(records_by_split[split]) for split in ("train", "dev", "test")] == [3951, 3957, 4145]
-    assert count_tagged_sentences(records_by_split["test"])["mentions"] == 9662
+    assert count_sentences(load_sentences("bc5cdr-merged", "test"))["mentions"] == 9662
     previous, mentions = "O", 0
     for line in read_lines(f"{FOLDER}/electramed/NER/bc5cdr/test.txt"):
         tag = line.split(" ")[1][0] if line else "O"
@@ -117,12 +79,11 @@ def test_merged_bc5cdr_has_the_mentions_of_conlleval() -> None:
 
 
 def test_pico_equals_scibert_files() -> None:
-    records_by_split = load_benchmark("ebm-pico")
     expected: list[tuple[Split, int, int]] = [("dev", 87913, 960), ("test", 11908, 191)]
     for split, labelled, documents in expected:
         lines = read_lines(f"{FOLDER}/scibert/pico/ebmnlp/{split}.txt")
         tags = Counter(line.split(" ")[-1] for line in lines if line and not line.startswith("-DOCSTART-"))
-        sentences = [sentence for sentence in records_by_split[split] if isinstance(sentence, TaggedSentence)]
+        sentences = load_sentences("ebm-pico", split)
         assert Counter(tag for sentence in sentences for tag in sentence.tags) == tags
         assert set(tags) == {"O", "I-PAR", "I-INT", "I-OUT"}
         assert sum(tags.values()) - tags["O"] == labelled
@@ -134,17 +95,16 @@ def test_pico_equals_scibert_files() -> None:
 
 def test_pubtator_documents_equal_crichton_sentences() -> None:
     [path] = glob.glob(f"{FOLDER}/bc5cdr-pubtator/*DevelopmentSet*")
-    documents = standoff.read_pubtator(path)
+    documents = read_pubtator(path)
     rows = [line.split("\t") for line in read_lines(path)]
-    types = Counter(mention.type for document in documents for mention in document.mentions)
+    types = Counter(
+        mention.split()[1]
+        for document in documents
+        if isinstance(document.label, frozenset)
+        for mention in document.label
+    )
     assert types == Counter(columns[4].upper() for columns in rows if len(columns) > 4)
-    sentences = iob.read_sentences(f"{CRICHTON}/BC5CDR-chem-IOB/devel.tsv")
+    sentences = read_sentences(f"{CRICHTON}/BC5CDR-chem-IOB/devel.tsv")
     all_text = "".join("".join(sentence.words) for sentence in sentences)
     assert all("".join(document.text.split()) in all_text for document in documents)
-    tagged_sentences = [sentence for document in documents for sentence in tag_document(document, "Chemical")]
-    assert (
-        count_tagged_sentences(tagged_sentences)["mentions"]
-        == types["CHEMICAL"]
-        == count_tagged_sentences(sentences)["mentions"]
-        == 5347
-    )
+    assert types["CHEMICAL"] == count_sentences(sentences)["mentions"] == 5347

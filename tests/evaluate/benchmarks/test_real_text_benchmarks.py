@@ -14,65 +14,12 @@ from typing import Any
 
 import pytest
 
-from bioshards.evaluate.benchmarks.catalogue.texts import TEXT_BENCHMARKS
-from bioshards.evaluate.benchmarks.definition import load_records, locate_benchmark
 from bioshards.evaluate.benchmarks.record_types import LabelledText, Question, Relation
-from tests.support.evaluate.benchmark_files import TEXT_BENCHMARKS_BY_NAME, load_splits
+from tests.support.evaluate.benchmark_files import load_split, load_splits
 from tests.support.real_data import DATA, needs_data
 
 pytestmark = needs_data
 BENCHMARKS = Path(DATA or "") / "benchmarks"
-
-EXPECTED = {
-    "chemprot-blue": {"dev": 11820},
-    "chemprot-lim-kang": {"train": 16521, "dev": 10361, "test": 14396},
-    "chemprot-scibert": {"train": 4169, "dev": 2427, "test": 3469},
-    "ddi": {"train+dev": 27792, "test": 5716},
-    "ddi-blue": {"dev": 7244, "test": 5761},
-    "gad": {"train": 4261, "dev": 535, "test": 534},
-    "biosses": {"train": 64, "dev": 16, "test": 20},
-    "hoc": {"train": 1295, "dev": 186, "test": 371},
-    "pubmedqa": {"train": 450, "dev": 50, "test": 500},
-    "bioasq-yesno": {"test": 140},
-    "yesno-ideal": {"train": 728, "test": 128},
-    "reranker": {"test": 9064},
-    "factoid-8b": {"test": 1809},
-    "factoid-7b": {"test": 407},
-    "squad": {"dev": 10570},
-}
-"""Numbers of examples in the files of BIOSHARDS_DATA."""
-
-
-@pytest.mark.parametrize("name", [benchmark.name for benchmark in TEXT_BENCHMARKS])
-def test_published_counts_are_found(name: str) -> None:
-    files = locate_benchmark(str(BENCHMARKS), TEXT_BENCHMARKS_BY_NAME[name])
-    if name not in EXPECTED:
-        assert files is None
-        return
-    assert files is not None
-    records = load_records(files)
-    for split_sum, expected_count in EXPECTED[name].items():
-        assert (
-            sum(len(records[split]) for split in files.splits if split in split_sum.split("+"))
-            == expected_count
-        )
-    counts_by_split = {split: files.benchmark.count_records(records[split]) for split in files.splits}
-    compared = 0
-    for unit, by_split in files.benchmark.published_counts.items():
-        for split_sum, expected_count in by_split.items():
-            splits_of_sum = [split for split in counts_by_split if split in split_sum.split("+")]
-            is_comparable = len(splits_of_sum) > 1 or not files.own_splits.intersection(splits_of_sum)
-            if len(splits_of_sum) == len(split_sum.split("+")) and is_comparable:
-                assert (
-                    unit,
-                    split_sum,
-                    sum(counts_by_split[split].get(unit, 0) for split in splits_of_sum),
-                ) == (unit, split_sum, expected_count)
-                compared += 1
-    assert compared
-    for split in files.splits:
-        ids = [record.id for record in records[split]]
-        assert len(set(ids)) == len(ids)
 
 
 def read_lines(name: str) -> list[str]:
@@ -94,12 +41,8 @@ def test_tables_equal_split_lines(name: str, split: str, file: str, column: int,
     expected = [
         (re.sub(r'^"(.*)"$', lambda match: match[1].replace('""', '"'), row[column]), row[-1]) for row in rows
     ]
-    records = [
-        (record.text, record.label)
-        for record in load_splits(BENCHMARKS, name)[split]
-        if isinstance(record, LabelledText)
-    ]
-    assert records == expected
+    texts = load_split(BENCHMARKS, name, split, LabelledText)
+    assert [(text.text, text.label) for text in texts] == expected
 
 
 def test_lim_kang_texts_have_both_placeholders() -> None:
@@ -200,11 +143,7 @@ def test_pubmedqa_split_equals_the_authors() -> None:
         assert questions[record.id]["LONG_ANSWER"] not in f"{record.text} {record.text_pair}"
     assert Counter(
         record.label for record in records_by_split["dev"] if isinstance(record, LabelledText)
-    ) == {
-        "yes": 27,
-        "no": 17,
-        "maybe": 6,
-    }
+    ) == {"yes": 27, "no": 17, "maybe": 6}
 
 
 def test_factoids_have_the_golden_answers() -> None:
@@ -231,10 +170,8 @@ def test_factoids_have_the_golden_answers() -> None:
     assert len(seen_ids) == len(records)
 
 
-@pytest.mark.parametrize(("name", "split"), [("squad", "dev"), ("factoid-8b", "test")])
-def test_answers_are_at_their_offsets(name: str, split: str) -> None:
-    for record in load_splits(BENCHMARKS, name)[split]:
-        assert isinstance(record, Question)
+def test_answers_are_at_their_offsets() -> None:
+    for record in load_split(BENCHMARKS, "factoid-8b", "test", Question):
         assert record.answers
         for answer in record.answers:
             assert answer.start >= 0
@@ -244,15 +181,9 @@ def test_answers_are_at_their_offsets(name: str, split: str) -> None:
 def test_candidate_groups_equal_changes_of_question() -> None:
     rows = [line.split("\t") for line in read_lines("bio_electra/reranker/test.tsv")[1:]]
     changes = sum(row[1] != next_row[1] for row, next_row in pairwise(rows))
-    records = load_splits(BENCHMARKS, "reranker")["test"]
-    assert [
-        (record.label, record.text, record.text_pair)
-        for record in records
-        if isinstance(record, LabelledText)
-    ] == [tuple(row) for row in rows]
-    assert (
-        len({record.group_id for record in records if isinstance(record, LabelledText)}) == changes + 1 == 100
-    )
+    texts = load_split(BENCHMARKS, "reranker", "test", LabelledText)
+    assert [(text.label, text.text, text.text_pair) for text in texts] == [tuple(row) for row in rows]
+    assert len({text.group_id for text in texts}) == changes + 1 == 100
 
 
 def test_biosses_scores_equal_the_mean_column() -> None:

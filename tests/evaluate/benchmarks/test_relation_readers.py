@@ -8,9 +8,15 @@ from pathlib import Path
 import pytest
 
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError
-from bioshards.evaluate.benchmarks.readers import chemprot, ddi
+from bioshards.evaluate.benchmarks.readers import parse_ddi_pairs, read_chemprot_pairs
 from bioshards.evaluate.benchmarks.record_types import Mention, Relation
-from tests.support.evaluate.benchmark_files import find_benchmark_files, load_splits, make_zip, write_file
+from tests.support.evaluate.benchmark_files import (
+    assert_refused,
+    find_files,
+    load_splits,
+    make_zip,
+    write_file,
+)
 
 SENTENCE = "Aspirin, warfarin and oral vitamin K interact."
 #           0123456789...                21-35: "oral vitamin K"
@@ -48,7 +54,7 @@ def test_drugs_of_a_pair_are_in_text_order() -> None:
         format_pair("s.p2", 0, 2, 'ddi="true"'),
     )
     aspirin, warfarin, vitamin = (Mention(*span, "DRUG") for span in ((0, 7), (9, 17), (22, 36)))
-    assert list(ddi.parse_relations("set/Aspirin_ddi.xml", xml.encode())) == [
+    assert list(parse_ddi_pairs("set/Aspirin_ddi.xml", xml.encode(), ("DDI-false", "DDI-advise"))) == [
         Relation("s.p0", SENTENCE, warfarin, vitamin, "DDI-advise", "Aspirin_ddi"),
         Relation("s.p1", SENTENCE, aspirin, warfarin, "DDI-false", "Aspirin_ddi"),
         Relation("s.p2", SENTENCE, aspirin, vitamin, "DDI-false", "Aspirin_ddi"),  # true, without a type
@@ -82,8 +88,8 @@ def test_archive_and_folders_give_the_same_records(tmp_path: Path) -> None:
     assert {split: {record.id for record in records} for split, records in records_by_split.items()} == {
         split: {record.id for record in records} for split, records in load_splits(unpacked, "ddi").items()
     }
-    assert find_benchmark_files(zipped, "ddi").own_splits == {"train", "dev"}
-    assert "SHA-256" in " ".join(find_benchmark_files(zipped, "ddi").notes)
+    assert find_files(zipped, "ddi").own_splits == {"train", "dev"}
+    assert "SHA-256" in " ".join(find_files(zipped, "ddi").notes)
 
 
 def test_lists_assign_the_dev_split(tmp_path: Path) -> None:
@@ -95,10 +101,9 @@ def test_lists_assign_the_dev_split(tmp_path: Path) -> None:
     records_by_split = load_splits(tmp_path, "ddi")
     assert {record.id for record in records_by_split["dev"]} == {"p0", "p1"}
     assert len(records_by_split["train"]) == 98
-    assert not find_benchmark_files(tmp_path, "ddi").own_splits
+    assert not find_files(tmp_path, "ddi").own_splits
     write_file(tmp_path, "blurb/indexing/DDI/dev_files.tsv", f"{names[0]}\nTrain/DrugBank/Nothing_ddi.xml\n")
-    with pytest.raises(BenchmarkFileError, match="line 2: 'Nothing_ddi' is not in the set's files"):
-        load_splits(tmp_path, "ddi")
+    assert_refused(tmp_path, "ddi", "line 2: 'Nothing_ddi' is not in the set's files")
 
 
 BAD_XML = {
@@ -139,10 +144,7 @@ def test_bad_xml_is_refused_with_file_and_line(tmp_path: Path, name: str) -> Non
     xml, line, message = BAD_XML[name]
     member = "DDICorpus/Train/MedLine/1.xml"
     path = write_file(tmp_path, "ddi2013/DDICorpus-2013.zip", make_zip({member: xml, **TEST}))
-    with pytest.raises(BenchmarkFileError) as error:
-        load_splits(tmp_path, "ddi")
-    assert f"{path}, {member}, line {line}: " in str(error.value)
-    assert message in str(error.value)
+    assert_refused(tmp_path, "ddi", f"{path}, {member}, line {line}: ", message)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-7", "latin-1"])
@@ -151,15 +153,14 @@ def test_xml_in_another_encoding_is_refused(encoding: str) -> None:
         encoding
     )
     with pytest.raises(BenchmarkFileError):
-        list(ddi.parse_relations("a.xml", xml))
+        list(parse_ddi_pairs("a.xml", xml, ()))
 
 
 def test_repeated_id_is_refused(tmp_path: Path) -> None:
     folder = "ddi2013/DDICorpus/Test/Test for DDI Extraction task/MedLine"
     for name in ("2", "3"):
         write_file(tmp_path, f"{folder}/{name}.xml", format_simple_document("t"))
-    with pytest.raises(BenchmarkFileError, match="the id 't' is given twice"):
-        load_splits(tmp_path, "ddi")
+    assert_refused(tmp_path, "ddi", "the id 't' is given twice")
 
 
 BAD_ARCHIVES: dict[str, tuple[Callable[[], bytes], str]] = {
@@ -223,7 +224,7 @@ def test_chemicals_and_genes_of_a_sentence_are_paired(tmp_path: Path) -> None:
             Relation("11.T5.T6", last, aspirin, aspirin_cox, "false", "11"),
         ]
     }
-    assert "punkt" in " ".join(find_benchmark_files(tmp_path, "chemprot").notes)
+    assert "punkt" in " ".join(find_files(tmp_path, "chemprot").notes)
 
 
 @pytest.mark.parametrize(
@@ -245,16 +246,13 @@ def test_bad_chemprot_table_is_refused_with_file_and_line(
     tmp_path: Path, kind: str, line: str, location: str, message: str
 ) -> None:
     write_chemprot(tmp_path, {**CHEMPROT, kind: f"{CHEMPROT[kind]}{line}\n"})
-    with pytest.raises(BenchmarkFileError) as error:
-        load_splits(tmp_path, "chemprot")
-    assert f"chemprot_training_{kind}.tsv, {location}: {message}" in str(error.value)
+    assert_refused(tmp_path, "chemprot", f"chemprot_training_{kind}.tsv, {location}: {message}")
 
 
 def test_two_copies_of_a_corpus_are_refused(tmp_path: Path) -> None:
     write_chemprot(tmp_path, CHEMPROT)
     write_chemprot(tmp_path / "copy", CHEMPROT)
-    with pytest.raises(BenchmarkFileError, match="only one can be"):
-        load_splits(tmp_path, "chemprot")
+    assert_refused(tmp_path, "chemprot", "only one can be")
 
 
 def test_every_pair_of_a_sentence_is_read_in_any_order(tmp_path: Path) -> None:
@@ -266,12 +264,12 @@ def test_every_pair_of_a_sentence_is_read_in_any_order(tmp_path: Path) -> None:
         f"{text.index(word) + 7}\t{word}\n"
         for word in words
     ]
-    paths = [
+    records = read_chemprot_pairs(
         write_file(tmp_path, "abstracts", f"5\tA\t{text}\n"),
         write_file(tmp_path, "entities", "".join(rows)),
         write_file(tmp_path, "relations", "5\tCPR:6\tY \tX\tArg1:gene1\tArg2:chem0\n"),
-    ]
-    records = chemprot.read_relations(*paths)
+        ("false", "CPR:6"),
+    )
     assert len(records) == 6
     assert all(record.first.start < record.second.start for record in records)
     assert {

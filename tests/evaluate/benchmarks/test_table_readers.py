@@ -11,15 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError
-from bioshards.evaluate.benchmarks.formats import tsv
-from bioshards.evaluate.benchmarks.formats.tsv import TableColumns
+from bioshards.evaluate.benchmarks.readers import read_texts
 from bioshards.evaluate.benchmarks.record_types import LabelledText
-from tests.support.evaluate.benchmark_files import load_splits, write_file
+from tests.support.evaluate.benchmark_files import assert_refused, load_splits, write_file
 from tests.support.hypothesis_profiles import examples
 
 BLUE = "electramed/RE/chemprot/dev.csv"
 LIM_KANG = "bio_electra/chemprot/train.tsv"
-SENTENCE = TableColumns(text="sentence", label_names={"a": "a", "b": "b"})
 
 
 def test_blue_ids_begin_with_the_pmid_and_may_repeat(tmp_path: Path) -> None:
@@ -127,7 +125,7 @@ def test_output_of_the_csv_module_is_read(
     buffer = io.StringIO()
     csv.writer(buffer, "excel-tab").writerows([("sentence", "label"), *rows])
     path = write_file(tmp_path_factory.mktemp("table"), "table.tsv", buffer.getvalue())
-    assert [(record.text, record.label) for record in tsv.read_texts(path, SENTENCE)] == rows
+    assert [(record.text, record.label) for record in read_texts(path, "sentence", ("a", "b"))] == rows
 
 
 @pytest.mark.parametrize(
@@ -148,15 +146,14 @@ def test_bad_table_is_refused_with_its_line(
 ) -> None:
     path = write_file(tmp_path, "table.tsv", content)
     with pytest.raises(BenchmarkFileError) as error:
-        tsv.read_texts(path, SENTENCE)
+        read_texts(path, "sentence", ("a", "b"))
     assert f"{path}, {location}: " in str(error.value)
     assert message in str(error.value)
 
 
 def test_table_without_rows_is_refused(tmp_path: Path) -> None:
     write_file(tmp_path, LIM_KANG, "sentence\tlabel\n")
-    with pytest.raises(BenchmarkFileError, match="holds nothing for train of ChemProt"):
-        load_splits(tmp_path, "chemprot-lim-kang")
+    assert_refused(tmp_path, "chemprot-lim-kang", "holds nothing for train of ChemProt")
 
 
 @pytest.mark.parametrize(
@@ -171,6 +168,4 @@ def test_table_without_rows_is_refused(tmp_path: Path) -> None:
 def test_bad_json_line_is_refused_with_its_number(tmp_path: Path, line: str, message: str) -> None:
     good_line = '{"text": "It.", "label": "AGONIST"}'
     write_file(tmp_path, "scibert/text_classification/chemprot/test.txt", f"{good_line}\n{line}\n")
-    with pytest.raises(BenchmarkFileError) as error:
-        load_splits(tmp_path, "chemprot-scibert")
-    assert message in str(error.value)
+    assert_refused(tmp_path, "chemprot-scibert", message)

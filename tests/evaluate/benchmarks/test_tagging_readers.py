@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
-from bioshards.evaluate.benchmarks.definition import BenchmarkFiles, load_records, locate_benchmark
-from bioshards.evaluate.benchmarks.formats import standoff
-from bioshards.evaluate.benchmarks.formats.standoff import PubTatorDocument
-from bioshards.evaluate.benchmarks.readers import jnlpba
-from bioshards.evaluate.benchmarks.readers.species import tag_document
-from bioshards.evaluate.benchmarks.record_types import LabelledText, Mention, Record, TaggedSentence
+from bioshards.evaluate.benchmarks import readers
+from bioshards.evaluate.benchmarks.definition import load_records
+from bioshards.evaluate.benchmarks.record_types import LabelledText, Record, TaggedSentence
+from tests.support.evaluate.benchmark_files import find_files
 from tests.support.evaluate.iob_files import assert_rejected, write_benchmark_files
-
-
-def locate_files(folder: Path, name: str) -> BenchmarkFiles:
-    files = locate_benchmark(str(folder), BENCHMARKS[name])
-    assert files
-    return files
 
 
 def format_tags(records: Sequence[Record]) -> list[str]:
@@ -64,7 +51,7 @@ PICO = {
 
 
 def test_pico_annotations_are_flattened_and_split_into_sentences(tmp_path: Path) -> None:
-    files = locate_files(write_benchmark_files(tmp_path, PICO), "ebm-pico")
+    files = find_files(write_benchmark_files(tmp_path, PICO), "ebm-pico")
     assert files.splits == ("train", "dev", "test")
     assert not files.notes
     records_by_split = load_records(files)
@@ -78,10 +65,7 @@ def test_pico_annotations_are_flattened_and_split_into_sentences(tmp_path: Path)
         (record.id, record.document_id)
         for record in records_by_split["test"]
         if isinstance(record, TaggedSentence)
-    ] == [
-        ("13.0", "13"),
-        ("13.1", "13"),
-    ]
+    ] == [("13.0", "13"), ("13.1", "13")]
 
 
 def test_pico_without_dev_list_is_split_with_a_note(tmp_path: Path) -> None:
@@ -91,7 +75,7 @@ def test_pico_without_dev_list_is_split_with_a_note(tmp_path: Path) -> None:
         for name, text in make_pico_files(100 + number, "train", f"t{number}", "0", "1", "0").items()
     }
     gold = make_pico_files(5, "test/gold", "g", "1", "0", "0")
-    benchmark_files = locate_files(write_benchmark_files(tmp_path, {**files, **gold}), "ebm-pico")
+    benchmark_files = find_files(write_benchmark_files(tmp_path, {**files, **gold}), "ebm-pico")
     records_by_split = load_records(benchmark_files)
     assert format_tags(records_by_split["dev"]) == ["t4/I-INT", "t9/I-INT"]
     assert len(records_by_split["train"]) == 8
@@ -101,7 +85,7 @@ def test_pico_without_dev_list_is_split_with_a_note(tmp_path: Path) -> None:
 
 def test_pico_test_abstracts_are_left_out_of_train(tmp_path: Path) -> None:
     files = {**PICO, **make_pico_files(13, "train", ". women slept", "0 0 0", "0 0 0", "0 0 0")}
-    assert len(load_records(locate_files(write_benchmark_files(tmp_path, files), "ebm-pico"))["train"]) == 2
+    assert len(load_records(find_files(write_benchmark_files(tmp_path, files), "ebm-pico"))["train"]) == 2
 
 
 OUTCOMES = f"{SPANS}/outcomes/train"
@@ -119,55 +103,28 @@ BAD_PICO: dict[str, tuple[str, str | bytes, int | None, str]] = {
 def test_bad_pico_file_is_refused(
     tmp_path: Path, name: str, content: str | bytes, line: int | None, message: str
 ) -> None:
-    files = locate_files(write_benchmark_files(tmp_path, {**PICO, name: content}), "ebm-pico")
+    files = find_files(write_benchmark_files(tmp_path, {**PICO, name: content}), "ebm-pico")
     assert_rejected(lambda: load_records(files), tmp_path / name, line, message)
 
 
 # JNLPBA
 
-LONG = "the zorbin receptor of mice binds a protein of the liver".replace(" ", "\tO\n") + "\tO"
-TRAIN = (
-    f"-DOCSTART-\tO\t901\n\n{LONG}\n\nanother\tB-DNA\n\n-DOCSTART-\tO\t902\n\nits\tB-protein\ngene\tB-DNA\n\n"
-)
-
-
-def test_rebuilt_jnlpba_train_excludes_dev_abstracts(tmp_path: Path) -> None:
-    folder = "x/JNLPBA/"
-    files = {
-        f"{folder}train_rebuilt_from_standoff.tsv": TRAIN,
-        f"{folder}devel.tsv": f"-DOCSTART-\tO\n\n{LONG}\n\nits\tB-protein\ngene\tB-DNA\n",
-        f"{folder}test.tsv": "a\tB-RNA\n",
-    }
-    benchmark_files = locate_files(write_benchmark_files(tmp_path, files), "jnlpba")
-    records_by_split = load_records(benchmark_files)
-    assert format_tags(records_by_split["train"]) == ["its/B-Entity gene/B-Entity"], (
-        "a short sentence may stand in two abstracts"
-    )
-    assert len(records_by_split["dev"]) == 2
-    assert "rebuilt" in benchmark_files.notes[0]
-    (tmp_path / folder / "train.tsv").write_text(TRAIN)
-    assert not locate_files(tmp_path, "jnlpba").notes, "the published one is taken where it is there"
-
 
 def test_shared_task_file_is_split_at_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jnlpba, "TRAIN_LINES", 4)
+    monkeypatch.setattr(readers, "JNLPBA_TRAIN_LINES", 4)
     task = "###MEDLINE:95369245\n\na\tB-DNA\n\n###MEDLINE:95333264\n\nb\tB-RNA\n\n"
     files = {"Genia4ERtask2.iob2": task, "Genia4EReval2.iob2": "###MEDLINE:7\n\nc\tO\n"}
-    records_by_split = load_records(locate_files(write_benchmark_files(tmp_path, files), "jnlpba"))
+    records_by_split = load_records(find_files(write_benchmark_files(tmp_path, files), "jnlpba"))
     assert [
         (record.id, record.document_id)
         for records in records_by_split.values()
         for record in records
         if isinstance(record, TaggedSentence)
-    ] == [
-        ("3", "95369245"),
-        ("7", "95333264"),
-        ("3", "7"),
-    ]
+    ] == [("3", "95369245"), ("7", "95333264"), ("3", "7")]
 
 
 def test_jnlpba_train_has_the_lines_of_blurb() -> None:
-    assert jnlpba.TRAIN_LINES == 465497
+    assert readers.JNLPBA_TRAIN_LINES == 465497
 
 
 # PubTator
@@ -180,32 +137,21 @@ DOCUMENT = """77|t|Zorbin and aches|.
 """
 
 
-def parse_pubtator(tmp_path: Path, content: str | bytes) -> list[PubTatorDocument]:
-    return standoff.read_pubtator(str(write_benchmark_files(tmp_path, {"a.txt": content}) / "a.txt"))
+def parse_pubtator(tmp_path: Path, content: str | bytes) -> list[LabelledText]:
+    return readers.read_pubtator(str(write_benchmark_files(tmp_path, {"a.txt": content}) / "a.txt"))
 
 
 def test_pubtator_documents_are_parsed(tmp_path: Path) -> None:
     text = "Zorbin and aches|. It cured β-rash or heart rash."
-    mentions = (Mention(0, 6, "CHEMICAL"), Mention(28, 48, "DISEASE"))
+    label = frozenset({"0-6 CHEMICAL", "28-48 DISEASE"})
     assert text[28:48] == "β-rash or heart rash"
     content = DOCUMENT.replace("26\t46", "28\t48")
-    assert parse_pubtator(tmp_path, content) == [PubTatorDocument("77", text, mentions)]
+    assert parse_pubtator(tmp_path, content) == [LabelledText("77", text, label, document_id="77")]
     assert parse_pubtator(tmp_path, "\n" + content + "\n\n" + content.replace("77", "78")) == [
-        PubTatorDocument("77", text, mentions),
-        PubTatorDocument("78", text, mentions),
+        LabelledText("77", text, label, document_id="77"),
+        LabelledText("78", text, label, document_id="78"),
     ]
     assert parse_pubtator(tmp_path, "") == []
-
-
-def test_pubtator_records_have_their_mentions_as_labels(tmp_path: Path) -> None:
-    content = DOCUMENT.replace("26\t46", "28\t48")
-    write_benchmark_files(
-        tmp_path, {f"CDR_{split}Set.PubTator.txt": content for split in ("Training", "Development", "Test")}
-    )
-    [text] = load_records(locate_files(tmp_path, "bc5cdr-pubtator"))["dev"]
-    assert isinstance(text, LabelledText)
-    assert text.document_id == "77"
-    assert text.label == frozenset({"0-6 CHEMICAL", "28-48 DISEASE"})
 
 
 BAD_PUBTATOR = {
@@ -229,107 +175,18 @@ def test_bad_pubtator_file_is_refused(tmp_path: Path, content: str, line: int, m
 
 # Species-800
 
-SPECIES = {
-    "S800.tsv": "1\tz001:501\t5\t9\tmouse\n2\tz001:501\t23\t30\tB. zorba\n",
-    "pubmedid.tsv": "z001\tPMID:501\tx\nz002\t502\n",
-    "abstracts/z001.txt": "A β mouse.\nIt ate two B. zorba cells.\n",
-    "abstracts/z002.txt": "Nothing lives here.",
-    "s800/split/train.txt": "501\n",
-    "s800/split/devel.txt": "502\n",
-    "s800/split/test.txt": "501\n\n",
-}
-
-
-def test_species_are_tagged_in_split_sentences(tmp_path: Path) -> None:
-    files = locate_files(write_benchmark_files(tmp_path, SPECIES), "s800")
-    records_by_split = load_records(files)
-    assert format_tags(records_by_split["train"]) == [
-        "A/O β/O mouse/B-Species ./O",
-        "It/O ate/O two/O B/B-Species ./I-Species zorba/I-Species cells/O ./O",
-    ]
-    assert format_tags(records_by_split["dev"]) == ["Nothing/O lives/O here/O ./O"]
-    assert "bioshards' own" in files.notes[0]
-    assert not files.own_splits
-
-
-def test_species_without_lists_are_split_with_a_note(tmp_path: Path) -> None:
-    files = {f"abstracts/z{number}.txt": f"Text {number}." for number in range(20)}
-    names = "".join(f"z{number}\tPMID:{900 + number}\n" for number in range(20))
-    benchmark_files = locate_files(
-        write_benchmark_files(tmp_path, {**files, "pubmedid.tsv": names, "S800.tsv": ""}), "s800"
-    )
-    assert {split: len(records) for split, records in load_records(benchmark_files).items()} == {
-        "train": 14,
-        "dev": 2,
-        "test": 4,
-    }
-    assert benchmark_files.own_splits == {"train", "dev", "test"}
-    assert len(benchmark_files.notes) == 2
-
-
-BAD_SPECIES = {
-    "a mention's text": ("S800.tsv", "1\tz001:501\t5\t9\tmouth\n", 1, "not 'mouth'"),
-    "columns": ("S800.tsv", "1\tz001:501\t5\n", 1, "a mention in one of the texts"),
-    "an unknown text": ("S800.tsv", "1\tz9:501\t5\t9\tmouse\n", 1, "a mention in one of the texts"),
-    "a text that is not there": ("pubmedid.tsv", "z001\t501\nz7\t5\n", 2, "name and PMID"),
-    "no PMID": ("pubmedid.tsv", "z001\tPMC501\n", 1, "name and PMID"),
-    "a list": ("s800/split/devel.txt", "502\n503\n", 2, "names '503'"),
-}
-
-
-@pytest.mark.parametrize(("name", "content", "line", "message"), BAD_SPECIES.values(), ids=BAD_SPECIES)
-def test_bad_species_file_is_refused(
-    tmp_path: Path, name: str, content: str, line: int, message: str
-) -> None:
-    files = locate_files(write_benchmark_files(tmp_path, {**SPECIES, name: content}), "s800")
-    assert_rejected(lambda: load_records(files), tmp_path / name, line, message)
-
 
 def test_species_tags_without_type_get_one(tmp_path: Path) -> None:
     write_benchmark_files(
         tmp_path, {f"NERdata/s800/{split}.tsv": "a\tB\nmouse\tI\n" for split in ("train", "devel", "test")}
     )
-    assert format_tags(load_records(locate_files(tmp_path, "s800"))["dev"]) == ["a/B-Species mouse/I-Species"]
-
-
-TEXT = st.text("ab. Z,β\n", max_size=40)
-
-
-@given(TEXT, st.data())
-def test_separate_mentions_are_tagged_exactly(text: str, data: Any) -> None:
-    words = [match.span() for match in re.finditer(r"\w+", text)]
-    mention_spans = data.draw(st.lists(st.sampled_from(words), unique=True) if words else st.just([]))
-    mentions = [Mention(start, end, "X") for start, end in mention_spans]
-    sentences = tag_document(PubTatorDocument("1", text, (*mentions, Mention(0, len(text), "Y"))), "X")
-    assert "".join(word for sentence in sentences for word in sentence.words) == "".join(text.split())
-    assert sum(tag == "B-X" for sentence in sentences for tag in sentence.tags) == len(mentions)
-    assert sum(tag == "I-X" for sentence in sentences for tag in sentence.tags) == 0
-    tagged_words = [
-        word
-        for sentence in sentences
-        for word, tag in zip(sentence.words, sentence.tags, strict=True)
-        if tag != "O"
-    ]
-    assert tagged_words == [text[start:end] for start, end in sorted(mention_spans)]
-
-
-def test_overlapping_mentions_and_parts_of_words() -> None:
-    mentions = (
-        Mention(2, 9, "X"),
-        Mention(2, 5, "X"),
-        Mention(7, 13, "X"),
-        Mention(14, 15, "X"),
-        Mention(0, 1, "Y"),
-    )
-    [sentence] = tag_document(PubTatorDocument("1", "A bcd efg hij klm.", mentions), "X")
-    assert sentence.words == ("A", "bcd", "efg", "hij", "klm", ".")
-    assert sentence.tags == ("O", "B-X", "I-X", "O", "B-X", "O")
+    assert format_tags(load_records(find_files(tmp_path, "s800"))["dev"]) == ["a/B-Species mouse/I-Species"]
 
 
 def test_empty_files_are_refused(tmp_path: Path) -> None:
     write_benchmark_files(tmp_path, {f"BC2GM-IOB/{split}.tsv": "" for split in ("train", "devel", "test")})
     assert_rejected(
-        lambda: load_records(locate_files(tmp_path, "bc2gm")),
+        lambda: load_records(find_files(tmp_path, "bc2gm")),
         tmp_path / "BC2GM-IOB/train.tsv",
         None,
         "holds nothing for train",

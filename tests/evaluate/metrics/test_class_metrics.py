@@ -11,8 +11,7 @@ import numpy
 import pytest
 
 from bioshards.evaluate.metrics.metric import Metric
-from bioshards.evaluate.metrics.multilabel import multilabel_f1
-from bioshards.evaluate.metrics.single_label import accuracy, micro_f1, positive_f1, yes_no_f1
+from bioshards.evaluate.metrics.text_metrics import accuracy, micro_f1, multilabel_f1, positive_f1, yes_no_f1
 from tests.support.evaluate.metric_oracles import (
     LabelCodes,
     micro_scores,

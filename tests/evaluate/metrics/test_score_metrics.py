@@ -7,13 +7,18 @@ import warnings
 import numpy
 import pytest
 
-from bioshards.evaluate.metrics.correlation import pearson
 from bioshards.evaluate.metrics.metric import Metric
-from bioshards.evaluate.metrics.multilabel import multilabel_f1
 from bioshards.evaluate.metrics.qa import bioasq_factoid, squad_f1
-from bioshards.evaluate.metrics.ranking import mean_reciprocal_rank
-from bioshards.evaluate.metrics.single_label import accuracy, micro_f1, positive_f1, yes_no_f1
 from bioshards.evaluate.metrics.tag_f1 import entity_f1, word_f1
+from bioshards.evaluate.metrics.text_metrics import (
+    accuracy,
+    mean_reciprocal_rank,
+    micro_f1,
+    multilabel_f1,
+    pearson,
+    positive_f1,
+    yes_no_f1,
+)
 
 
 def test_pearson_equals_scipy() -> None:

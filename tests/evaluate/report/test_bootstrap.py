@@ -10,8 +10,8 @@ import numpy
 import pytest
 
 from bioshards.evaluate.metrics.metric import Numbers
-from bioshards.evaluate.metrics.single_label import accuracy, micro_f1
 from bioshards.evaluate.metrics.tag_f1 import entity_f1
+from bioshards.evaluate.metrics.text_metrics import accuracy, micro_f1
 from bioshards.evaluate.report import bootstrap
 from bioshards.evaluate.report.bootstrap import bootstrap_interval, paired_bootstrap
 

@@ -13,7 +13,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.report import bootstrap
 from bioshards.evaluate.report import report_file as report_file
 from bioshards.evaluate.report.blurb import BLURB_TASKS
-from bioshards.evaluate.report.published import BLURB_TABLE
+from bioshards.evaluate.report.published import PUBLISHED_TABLES
 from bioshards.evaluate.report.report_data import build_report
 from bioshards.evaluate.runs import results
 from bioshards.evaluate.runs.results import Result, ResultError
@@ -28,6 +28,7 @@ from tests.support.evaluate.synthetic_results import (
 )
 
 STORAGE = LocalStorage()
+BLURB_TABLE = PUBLISHED_TABLES[0]
 
 
 def build_test_report(*runs: Result) -> Any:
@@ -114,7 +115,7 @@ def test_blurb_score_of_all_tasks() -> None:
     assert blurb["models"]["tiny"]["score"] == pytest.approx(f1)
     assert blurb["models"]["tiny"]["missing_tasks"] == []
     assert blurb["shared_tasks"]["tasks"] == list(BLURB_TASKS)
-    assert f"{blurb['shared_tasks']['models']['PubMedBERT']:.2f}" == "81.16"
+    assert f"{blurb['shared_tasks']['published']['PubMedBERT']:.2f}" == "81.16"
 
 
 def test_missing_tasks_leave_the_mean_of_shared_tasks() -> None:
@@ -129,7 +130,19 @@ def test_missing_tasks_leave_the_mean_of_shared_tasks() -> None:
     expected = numpy.mean(
         [86.08 - 0.002, 73.38, 77.24, 92.30, 71.70]
     )  # PubMedBERT's means of types, without HoC's type
-    assert blurb["shared_tasks"]["models"]["PubMedBERT"] == pytest.approx(expected, abs=0.001)
+    assert blurb["shared_tasks"]["published"]["PubMedBERT"] == pytest.approx(expected, abs=0.001)
+
+
+@pytest.mark.parametrize("name", BLURB_TABLE.models)
+def test_model_named_as_a_published_one_keeps_its_own_scores(name: str) -> None:
+    """Also in the average over the tasks that it has, which stands beside the published models'."""
+    named, mine = (
+        build_test_report(*make_blurb_results(label, without=("ddi",)))["suites"][0]["blurb"]
+        for label in (name, "mine")
+    )
+    assert named["models"][name] == mine["models"]["mine"]
+    assert named["shared_tasks"]["models"][name] == mine["shared_tasks"]["models"]["mine"]
+    assert named["shared_tasks"]["published"] == mine["shared_tasks"]["published"]
 
 
 def test_models_are_compared_on_their_shared_seeds() -> None:
@@ -267,9 +280,9 @@ def test_keys_of_the_json_report() -> None:
     ]
     assert list(suite["blurb"]) == ["models", "published", "shared_tasks"]
     assert list(suite["published"][0]) == [
-        *("title", "source", "runs_note", "notes", "models", "charted_models", "blurb_scores", "rows"),
+        *("title", "source", "runs_note", "notes", "models", "blurb_scores", "rows"),
     ]
-    assert list(suite["published"][0]["models"]) == list(BLURB_TABLE.models)
+    assert sorted(suite["published"][0]["models"]) == sorted(BLURB_TABLE.models)
 
 
 @pytest.mark.parametrize("path", ["report", "report.txt", "report.html.gz"])

@@ -14,8 +14,9 @@ import pytest
 from transformers import BertConfig, BertModel, GPT2Config, GPT2Model, T5Config, T5EncoderModel
 
 from bioshards.evaluate.__main__ import main
-from bioshards.evaluate.benchmarks.formats import text_files
+from bioshards.evaluate.benchmarks import formats
 from bioshards.evaluate.config.suites import SUITES
+from bioshards.evaluate.modeling.pretrained import inspect_checkpoint
 from tests.support.evaluate.evaluate_commands import (
     copy_benchmarks,
     list_temporary_files,
@@ -27,7 +28,7 @@ from tests.support.evaluate.tiny_checkpoints import save_tiny_checkpoint
 
 Capture = pytest.CaptureFixture[str]
 RunExpectingError = Callable[..., str]
-ONE_TASK = ("--tasks", "gad", "--seeds", 1, "--max-examples", 8)
+ONE_TASK = ("--tasks", "blurb/gad", "--seeds", 1, "--max-examples", 8)
 
 
 pytestmark = pytest.mark.usefixtures("use_one_thread")
@@ -163,7 +164,7 @@ def test_result_of_another_model_or_other_files_is_refused(
     [
         (lambda text: text[:200], "is damaged ("),
         (lambda _: "", "is damaged ("),
-        (lambda _: "[1]", "is not a result of bioshards.evaluate"),
+        (lambda _: "[1]", "is not a result of bioshards evaluate"),
         (lambda text: text.replace('"format": 3', '"format": 2'), "is of format 2, and this version reads 3"),
         (
             lambda text: text.replace('"main_score": "F1"', '"main_score": "F2"'),
@@ -244,6 +245,40 @@ def test_damaged_model_is_refused(
     assert str(damaged_checkpoint) in output
 
 
+def test_model_folder_never_runs_its_own_code(
+    damaged_checkpoint: Path, tmp_path: Path, run_expecting_error: RunExpectingError
+) -> None:
+    """Neither by its configuration nor by its tokenizer, even where the hub's default would ask."""
+    proof, code = tmp_path / "proof", f"open({str(tmp_path / 'proof')!r}, 'w')\n"
+    (damaged_checkpoint / "evil.py").write_text(code)
+    for name in ("tokenizer_config.json", "config.json"):
+        config = json.loads((damaged_checkpoint / name).read_text())
+        config["auto_map"] = {
+            key: ["evil.Evil", "evil.Evil"] if key == "AutoTokenizer" else "evil.Evil"
+            for key in ("AutoConfig", "AutoModel", "AutoTokenizer")
+        }
+        if name == "config.json":
+            config["model_type"] = "evil"
+        (damaged_checkpoint / name).write_text(json.dumps(config))
+    output = run_expecting_error(damaged_checkpoint, tmp_path / "out", *ONE_TASK)
+    assert "config.json is of no model that transformers knows" in output
+    assert not proof.exists()
+
+
+def test_model_with_a_spiece_model_alone_is_told_how_to_make_its_tokenizer(
+    damaged_checkpoint: Path, tmp_path: Path, run_expecting_error: RunExpectingError
+) -> None:
+    (damaged_checkpoint / "tokenizer.json").unlink()
+    (damaged_checkpoint / "vocab.txt").unlink(missing_ok=True)
+    (damaged_checkpoint / "spiece.model").write_bytes(b"")
+    output = run_expecting_error(damaged_checkpoint, tmp_path / "out", *ONE_TASK)
+    assert f"bioshards vocab adopt {damaged_checkpoint}" in output
+
+
+def test_name_of_a_model_has_no_control_characters(checkpoint_dir: Path) -> None:
+    assert inspect_checkpoint(str(checkpoint_dir), "mine\x1b[2J\n\u202e").name == "mine\\x1b[2J\\n\\u202e"
+
+
 @pytest.mark.parametrize("family", ["gpt2", "t5"])
 def test_model_without_encoder_is_refused(
     damaged_checkpoint: Path, tmp_path: Path, run_expecting_error: RunExpectingError, family: str
@@ -317,7 +352,7 @@ def test_damaged_file_fails_only_its_task_and_is_named_with_its_line(
     pubmedqa_path.write_bytes(pubmedqa_path.read_bytes()[:500])
     ddi_path = sorted(data.glob("ddi2013/**/*.xml"))[0]
     ddi_path.write_text(ddi_path.read_text().replace("<pair", "<pair<", 1))
-    options = ("--tasks", "gad", "ncbi-disease", "pubmedqa", "ddi", "biosses", "--seeds", 1)
+    options = ("--tasks", "blurb/gad", "blurb/ncbi-disease", "pubmedqa", "ddi", "biosses", "--seeds", 1)
     output = run_expecting_error(checkpoint_dir, tmp_path / "out", *options, data=data, code=1)
     assert f"blurb/gad failed: {gad_path}, line 14: 1 fields where 3 should be" in output
     assert (
@@ -344,9 +379,9 @@ def test_unreadable_file_fails_only_its_task(
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return open(path, *arguments, **options)
 
-    monkeypatch.setattr(text_files, "open", refuse, raising=False)
+    monkeypatch.setattr(formats, "open", refuse, raising=False)
     output = run_expecting_error(
-        checkpoint_dir, tmp_path / "out", "--tasks", "gad", "biosses", "--seeds", 1, data=data, code=1
+        checkpoint_dir, tmp_path / "out", "--tasks", "blurb/gad", "biosses", "--seeds", 1, data=data, code=1
     )
     assert f"blurb/gad failed: {data}/bio_electra/gad/test.tsv: it cannot be read" in output
     assert "1 results written" in output
@@ -381,7 +416,7 @@ def test_entity_type_missing_in_train_is_counted_as_gold(
         devel="gene\tB-Gene\n\ndrug\tB-Drug\n",
         test="gene\tB-Gene\nof\tI-Gene\n\ndrug\tB-Drug\n",
     )
-    task = ("--tasks", "ncbi-disease", "--seeds", 1, "--head", head)
+    task = ("--tasks", "blurb/ncbi-disease", "--seeds", 1, "--head", head)
     assert run_evaluate(checkpoint_dir, tmp_path / "out", *task, data=data) == 0
     units = load_result(tmp_path / "out", "blurb/ncbi-disease")["per_example_stats"]
     assert units["test"][units["names"].index("gold")] == [1, 1]
@@ -392,7 +427,7 @@ def test_train_with_a_single_word_tagged_o(checkpoint_dir: Path, tmp_path: Path,
     data = write_ncbi_disease(
         tmp_path / "data", train="word\tO\n", devel="drug\tB-Drug\n", test="drug\tB-Drug\n"
     )
-    task = ("--tasks", "ncbi-disease", "--seeds", 1, "--head", head)
+    task = ("--tasks", "blurb/ncbi-disease", "--seeds", 1, "--head", head)
     assert run_evaluate(checkpoint_dir, tmp_path / "out", *task, data=data) == 0
     assert load_result(tmp_path / "out", "blurb/ncbi-disease")["scores"]["test"]["F1"] == 0
 
@@ -414,7 +449,7 @@ def test_one_class_and_one_example_per_split(checkpoint_dir: Path, tmp_path: Pat
                 checkpoint_dir,
                 output_dir,
                 "--tasks",
-                "gad",
+                "blurb/gad",
                 "--seeds",
                 1,
                 "--class-weights",
@@ -430,7 +465,7 @@ def test_train_too_small_for_a_dev_set_is_refused(
     checkpoint_dir: Path, tmp_path: Path, run_expecting_error: RunExpectingError
 ) -> None:
     data = write_gad(tmp_path / "data", "A link.\t1\n", "0\tNo link.\t0\n")
-    output = run_expecting_error(checkpoint_dir, tmp_path / "out", "--tasks", "gad", data=data, code=1)
+    output = run_expecting_error(checkpoint_dir, tmp_path / "out", "--tasks", "blurb/gad", data=data, code=1)
     assert "bio_electra/gad/train.tsv: it holds nothing for train of GAD" in output
 
 
@@ -450,7 +485,7 @@ def test_train_without_answers_needs_squad(
     assert run_evaluate(checkpoint_dir, tmp_path / "joint", *task, data=data) == 0
 
 
-@pytest.mark.parametrize("task", ["ncbi-disease", "biosses", "factoid-7b"])
+@pytest.mark.parametrize("task", ["blurb/ncbi-disease", "biosses", "factoid-7b"])
 def test_diverging_learning_rate_fails_without_a_result(
     checkpoint_dir: Path, tmp_path: Path, run_expecting_error: RunExpectingError, task: str
 ) -> None:

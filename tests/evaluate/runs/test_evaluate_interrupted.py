@@ -28,7 +28,17 @@ from tests.support.train.trainer_processes import TrainerProcess
 from tests.support.train.trainer_runs import use_torch_threads
 
 Capture = pytest.CaptureFixture[str]
-TWO_TASKS = ("--tasks", "ncbi-disease", "factoid-7b", "--seeds", 2, "--max-examples", 8, "--batch-size", 4)
+TWO_TASKS = (
+    "--tasks",
+    "blurb/ncbi-disease",
+    "factoid-7b",
+    "--seeds",
+    2,
+    "--max-examples",
+    8,
+    "--batch-size",
+    4,
+)
 """Two tasks with two seeds: 2 updates a seed for the first; 14 with SQuAD and 2 for the second."""
 
 

@@ -153,7 +153,7 @@ def test_run_opens_no_connection(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(socket.socket, "connect", lambda _self, address: addresses.append(address))
     monkeypatch.setattr(socket, "getaddrinfo", lambda *arguments, **_: addresses.append(arguments))
-    assert run_evaluate(checkpoint_dir, tmp_path, "--tasks", "gad", "factoid-7b", "--seeds", 1) == 0
+    assert run_evaluate(checkpoint_dir, tmp_path, "--tasks", "blurb/gad", "factoid-7b", "--seeds", 1) == 0
     assert not addresses
 
 
@@ -334,7 +334,7 @@ def test_sampling_only_squad_records_sample_sizes(checkpoint_dir: Path, tmp_path
 def test_legacy_mode_applies_to_typed_entities_and_is_recorded(
     checkpoint_dir: Path, tmp_path: Path, legacy_mode: str
 ) -> None:
-    tasks = ("jnlpba-typed", "gad", "ebm-pico")
+    tasks = ("jnlpba-typed", "blurb/gad", "ebm-pico")
     options = ("--tasks", *tasks, "--seeds", 1, "--max-seq-length", 16)
     assert run_evaluate(checkpoint_dir, tmp_path, *options, "--legacy", legacy_mode) == 0
     assert load_result(tmp_path, "electramed/jnlpba-typed")["legacy"] == [legacy_mode]

@@ -288,11 +288,11 @@ def test_suites_cover_exactly_the_registered_tasks() -> None:
 
 
 def test_plan_of_suites_and_tasks() -> None:
-    names = [task.name for task in plan_tasks(["gad", "bio-electra/gad", "blurb/ddi"], {})]
+    names = [task.name for task in plan_tasks(["blurb/gad", "bio-electra/gad", "ddi"], {})]
     assert names == ["blurb/gad", "bio-electra/gad", "blurb/ddi"]
     [task] = plan_tasks(["bio-electra/gad"], {"epochs": 7})
     assert (task.recipe.epochs, task.recipe.layer_decay) == (7, 0.8)
-    assert len(plan_tasks(["blurb", "gad"], {})) == 13
+    assert len(plan_tasks(["blurb", "blurb/gad"], {})) == 13
     assert len(plan_tasks(list(SUITES), {})) == sum(map(len, SUITES.values()))
 
 

@@ -43,7 +43,7 @@ def grid(tmp_path: Path) -> Path:
 def run_search(
     checkpoint_dir: Path, output_dir: Path, grid: object, *options: object, data: Path = BENCHMARK_SAMPLE
 ) -> int:
-    search_options = ("--tasks", "ncbi-disease", "--max-examples", 8, "--grid", grid, *options)
+    search_options = ("--tasks", "blurb/ncbi-disease", "--max-examples", 8, "--grid", grid, *options)
     return main(evaluate_argv("search", checkpoint_dir, output_dir, *search_options, data=data))
 
 
@@ -57,6 +57,16 @@ def load_trials(output_dir: Path) -> dict[str, Any]:
 
 def load_best_settings(output_dir: Path, task: str = "blurb/ncbi-disease") -> dict[str, Any]:
     return tomllib.loads((output_dir / task / "best.toml").read_text())
+
+
+def test_best_settings_are_marked_if_they_are_of_the_sample(checkpoint_dir: Path, tmp_path: Path) -> None:
+    grid = tmp_path / "grid.toml"
+    grid.write_text("batch_size = [4]\n")
+    assert run_search(checkpoint_dir, tmp_path / "out", grid, "--epochs", 1) == 0
+    marks = (tmp_path / "out/blurb/ncbi-disease/best.toml").read_text().splitlines()[1:3]
+    assert marks[0].startswith("# Found on invented text, the sample bundled with bioshards")
+    assert marks[1] == "# Found on a sample of the data: train 8, dev 8 examples."
+    assert load_best_settings(tmp_path / "out") == {"batch_size": 4}
 
 
 # The test split
@@ -85,7 +95,15 @@ def test_search_reads_no_test_record(
 
     for name in ("encode_words", "encode_texts"):
         monkeypatch.setattr(ModelTokenizer, name, refuse_test_records(getattr(ModelTokenizer, name)))
-    tasks = ("--tasks", "ncbi-disease", "gad", "yesno-ideal", "factoid-7b", "--max-examples", 1000)
+    tasks = (
+        "--tasks",
+        "blurb/ncbi-disease",
+        "blurb/gad",
+        "yesno-ideal",
+        "factoid-7b",
+        "--max-examples",
+        1000,
+    )
     assert run_search(checkpoint_dir, tmp_path / "searched", grid, *tasks, data=data) == 0
     for task in tasks[1:5]:
         assert (
@@ -175,7 +193,9 @@ def test_best_settings_are_accepted_as_config(checkpoint_dir: Path, grid: Path, 
     output_dir = tmp_path / "out"
     assert run_search(checkpoint_dir, output_dir, grid, "--max-trials", 2) == 0
     config = output_dir / "blurb/ncbi-disease/best.toml"
-    argv = evaluate_argv("run", checkpoint_dir, tmp_path / "run", "--tasks", "ncbi-disease", "--seeds", 1)
+    argv = evaluate_argv(
+        "run", checkpoint_dir, tmp_path / "run", "--tasks", "blurb/ncbi-disease", "--seeds", 1
+    )
     batch_size_index = argv.index("--batch-size")
     assert main([*argv[:batch_size_index], *argv[batch_size_index + 2 :], "--config", str(config)]) == 0
     settings = load_result(tmp_path / "run", "blurb/ncbi-disease")["settings"]
@@ -252,7 +272,7 @@ def test_missing_task_does_not_stop_the_others(
     checkpoint_dir: Path, grid: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     data = copy_benchmarks(tmp_path / "data", "ncbi-disease")
-    tasks = ("--tasks", "gad", "ncbi-disease", "--max-trials", 1)
+    tasks = ("--tasks", "blurb/gad", "blurb/ncbi-disease", "--max-trials", 1)
     assert run_search(checkpoint_dir, tmp_path / "out", grid, *tasks, data=data) == 1
     assert load_best_settings(tmp_path / "out")
     captured = capsys.readouterr()

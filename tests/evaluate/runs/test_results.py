@@ -140,7 +140,7 @@ def test_other_format_is_refused(tmp_path: Path) -> None:
 def test_other_json_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "seed-0.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ResultError, match=r"is not a result of bioshards\.evaluate"):
+    with pytest.raises(ResultError, match=r"is not a result of bioshards evaluate"):
         results.read_result(STORAGE, str(path))
 
 

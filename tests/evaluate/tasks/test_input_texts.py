@@ -12,7 +12,7 @@ from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.benchmarks.record_types import LabelledText, Mention, Question, Relation
 from bioshards.evaluate.config.suites import SUITES
 from bioshards.evaluate.tasks.input_texts import list_texts
-from bioshards.vocab.report.benchmark_texts import PUBLISHED_LENGTHS, load_benchmark_texts
+from bioshards.vocab.report.vocabulary_report import PUBLISHED_LENGTHS, load_benchmark_texts
 from tests.support.paths import BENCHMARK_SAMPLE
 from tests.support.real_data import DATA, needs_data
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from bioshards.evaluate.benchmarks.definition import ProblemType
-from bioshards.evaluate.metrics.multilabel import multilabel_f1
-from bioshards.evaluate.metrics.single_label import accuracy, positive_f1
 from bioshards.evaluate.metrics.tag_f1 import entity_f1
+from bioshards.evaluate.metrics.text_metrics import accuracy, multilabel_f1, positive_f1
 from bioshards.evaluate.tasks.majority import predict_majority
 
 

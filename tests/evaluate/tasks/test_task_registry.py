@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
 import pytest
 import torch
 
+from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.definition import SPLITS
@@ -60,21 +62,49 @@ def test_train_on_train_and_dev_joins_the_splits() -> None:
     assert joined["test"] == separate["test"]
 
 
-def test_blurb_recipes_equal_the_published_script() -> None:
+SHORTER_INPUTS = {"chemprot": 256, "ddi": 256, "gad": 128}
+PUBMEDBERT_SETTINGS: dict[str, tuple[str, Callable[[str, FineTuneRecipe], bool]]] = {
+    "Adam, no weight decay": ("4.2", lambda _, recipe: recipe.bias_correction and not recipe.weight_decay),
+    "slanted triangular schedule": ("4.2", lambda _, recipe: recipe.schedule == "triangular"),
+    "warm-up in 10 % of the steps": ("4.2", lambda _, recipe: recipe.warmup == 0.1),
+    "dropout 0.1": ("4.2", lambda _, recipe: recipe.dropout == 0.1),
+    "2 to 60 epochs": ("4.2", lambda _, recipe: not recipe.steps and 2 <= recipe.epochs <= 60),
+    "batches of 16 or 32": ("4.2", lambda _, recipe: recipe.batch_size in (16, 32)),
+    "input lengths": ("4.2", lambda task, recipe: recipe.max_seq_length == SHORTER_INPUTS.get(task, 512)),
+    "linear head": ("table 12", lambda _, recipe: recipe.head == "linear"),
+    "BIO tags": ("table 13", lambda _, recipe: recipe.tag_scheme == "BIO"),
+    "placeholders of entities": ("table 14", lambda _, recipe: recipe.entity_format == "placeholders"),
+    "[CLS] of pairs": ("table 14", lambda _, recipe: recipe.relation_feature == "cls"),
+}
+"""Settings of PubMedBERT's paper (Gu et al. 2020, arXiv:2007.15779): section or table, and the check."""
+
+
+@pytest.mark.parametrize("setting", PUBMEDBERT_SETTINGS)
+def test_blurb_recipes_follow_the_paper(setting: str) -> None:
+    place, is_followed = PUBMEDBERT_SETTINGS[setting]
+    differing = [name for name, recipe in SUITES["blurb"].items() if not is_followed(name, recipe)]
+    assert not differing, place
+
+
+def test_rates_that_the_paper_leaves_open_are_of_the_published_script() -> None:
     """SOURCE: michiyasunaga/LinkBERT, src/run_examples_blurb_biolinkbert-base.sh."""
-    assert {
-        name: recipe.max_seq_length
-        for name, recipe in SUITES["blurb"].items()
-        if recipe.max_seq_length != 512
-    } == {
-        "chemprot": 256,
-        "ddi": 256,
-        "gad": 256,
+    rates = {name: recipe.learning_rate for name, recipe in SUITES["blurb"].items()}
+    assert {name: rates[name] for name in ("bc2gm", "ddi", "hoc", "pubmedqa", "bioasq-yesno")} == {
+        "bc2gm": 6e-5,
+        "ddi": 2e-5,
+        "hoc": 4e-5,
+        "pubmedqa": 2e-5,
+        "bioasq-yesno": 2e-5,
     }
-    assert {name for name, recipe in SUITES["blurb"].items() if recipe.warmup == 100} == {
-        "pubmedqa",
-        "bioasq-yesno",
-    }
+
+
+def test_task_of_several_suites_is_asked_for_with_its_suite() -> None:
+    with pytest.raises(InvalidValueError, match=r"give blurb/gad or bio-electra/gad$"):
+        plan_tasks(["gad"], {})
+    assert [task.name for task in plan_tasks(["hoc", "chemprot-scibert"], {})] == [
+        "blurb/hoc",
+        "further/chemprot-scibert",
+    ]
 
 
 def test_bioalbert_recipe_has_alberts_optimizer_and_the_papers_checkpoints() -> None:
@@ -129,7 +159,7 @@ def test_legacy_modes_leave_other_tasks_unchanged(tmp_path: Path) -> None:
     checkpoint = pretrained.inspect_checkpoint(str(save_tiny_checkpoint(tmp_path / "model")))
     notes: list[str] = []
     legacy_modes: tuple[LegacyMode, ...] = get_args(LegacyMode)
-    tasks = plan_tasks(["gad", "ebm-pico"], {"epochs": 1})
+    tasks = plan_tasks(["blurb/gad", "ebm-pico"], {"epochs": 1})
     job = EvaluateJob(
         *(checkpoint, str(BENCHMARK_SAMPLE), str(tmp_path / "out"), tasks, torch.device("cpu")),
         num_seeds=1,
@@ -168,7 +198,7 @@ def test_sampled_squad_is_recorded(tmp_path: Path) -> None:
 @needs_data
 @pytest.mark.parametrize(
     ("task_name", "file_status"),
-    [("bc5-disease", "verified"), ("biosses", "counts agree"), ("jnlpba", "differs")],
+    [("blurb/bc5-disease", "verified"), ("biosses", "counts agree")],
 )
 def test_provenance_says_what_is_known_of_the_files(task_name: str, file_status: str) -> None:
     [task] = plan_tasks([task_name], {})
@@ -195,7 +225,7 @@ def test_examples_sha256_depends_on_the_gold_labels(tmp_path: Path) -> None:
     ids = []
     for name in ("one", "other"):
         path = str(tmp_path / name)
-        tasks = plan_tasks(["ncbi-disease"], {"epochs": 1})
+        tasks = plan_tasks(["blurb/ncbi-disease"], {"epochs": 1})
         job = EvaluateJob(
             *(checkpoint, str(data), path, tasks, torch.device("cpu")),
             num_seeds=1,

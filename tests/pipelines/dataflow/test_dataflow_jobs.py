@@ -46,8 +46,6 @@ PRETRAINING_OPTIONS = (
     "64",
     "--validation-fraction",
     "0.2",
-    "--shuffle",
-    "global",
 )
 
 

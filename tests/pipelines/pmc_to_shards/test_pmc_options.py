@@ -199,8 +199,8 @@ def test_number_of_workers_changes_no_byte_with_many_options(tmp_path: Path, run
         *(
             "--tables",
             "text",
-            "--years",
-            "1990-",
+            "--published",
+            "1990:",
             "--drop-journals",
             "Pond practice",
             "--drop-languages",

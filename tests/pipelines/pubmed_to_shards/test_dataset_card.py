@@ -63,7 +63,8 @@ def assert_report_equals_stats(folder: Path) -> None:
     """Check that the page of what finalize counts is that of ``corpus stats``, which reads all text."""
     stats = directory_stats.compute_stats(LocalStorage(), str(folder))
     del stats["distributions"]["words_per_sentence"]
-    assert (folder / "report.html").read_text() == report.render_stats_page(stats, "pubmed_to_shards")
+    page = report.render_stats_page(stats, "pubmed_to_shards")
+    assert (folder / "report.html").read_text().splitlines() == page.splitlines()
 
 
 def test_report_of_an_update_counts_what_was_finalized_before(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from bioshards.corpus import text_config
+from bioshards.corpus.pubmed import filters
 from bioshards.corpus.xml.decoder import ByteStream, DecodingReport
 from bioshards.pipelines import steps
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
@@ -107,6 +109,26 @@ def test_update_rewrites_only_the_affected_shards(tmp_path: Path, run: Run) -> N
     assert {path.name: path.read_bytes() for path in (tmp_path / "grown").glob("data-*")} == {
         name: data for name, (_, data) in before.items()
     }
+
+
+def test_update_of_a_run_of_an_older_version_counts_its_drop_reasons(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reused work files have a reason that this version does not have: no record is missing in the funnel."""
+    inputs = tmp_path / "in"
+    inputs.mkdir()
+    records = [citation_xml(number) for number in range(1, 6)]
+    records[1] = records[1].replace("2020", "1999")
+    (inputs / "pubmed26n0001.xml").write_bytes(pubmed_set_xml(*records[:3]))
+    arguments = ("--input", inputs, "--published", "2000:", "--output", tmp_path / "out")
+    find_reason = text_config.find_common_drop_reason
+    with monkeypatch.context() as patched:
+        patched.setattr(filters, "find_common_drop_reason", lambda *given: find_reason(*given) and "older")
+        patched.setattr(filters.PubMedConfig, "drop_reasons", ("older",))
+        assert run(*arguments) == 0
+    (inputs / "pubmed26n0002.xml").write_bytes(pubmed_set_xml(*records[3:]))
+    assert run(*arguments) == 0
+    assert load_manifest(tmp_path / "out")["funnel"] == {"records": 5, "dropped: older": 1, "kept": 4}
 
 
 def test_finished_output_is_complete_without_its_work_directory(tmp_path: Path, run: Run) -> None:

@@ -276,8 +276,8 @@ def test_the_number_of_workers_changes_no_byte_with_every_option_on(
         *("--splitter", splitter, "--lower-case", "--ascii-only", "--treebank", "--section-labels"),
         *("--min-line-characters", 20, "--keep-dropped", "--keep-title-only", "--columns", "all"),
         *(
-            "--years",
-            "1950-",
+            "--published",
+            "1950:",
             "--drop-journals",
             "Sleep ledger",
             "--drop-languages",

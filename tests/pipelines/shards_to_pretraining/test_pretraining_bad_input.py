@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from bioshards.corpus.manifest import write_manifest
 from bioshards.corpus.output.output_layout import FORMAT
-from bioshards.vocab.pretraining import build, shard_groups
+from bioshards.vocab.pretraining import build
 from tests.support.corpus.damaged_shards import DAMAGES
 from tests.support.corpus.manifests import FILES, of_mirror, of_words
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
@@ -74,7 +74,7 @@ def assert_refused(tmp_path: Path, vocabulary: Path, capsys: Capture) -> Callabl
         ),
         (
             ("--input", "x", "--output", "x"),
-            "--vocab DIR is missing: the --output of python -m",
+            "--vocab DIR is missing: the --output of bioshards vocab build",
         ),
         (("--input", "x", "--vocab", "v"), "--output DIR is missing: the folder to write"),
         (
@@ -99,7 +99,6 @@ def assert_refused(tmp_path: Path, vocabulary: Path, capsys: Capture) -> Callabl
         ),
         (("--validation-fraction", 1.01), "1.01 is not between 0 and 1"),
         (("--max-shard-mb", 0), "0 is below 1"),
-        (("--shuffle", "none"), "invalid choice: 'none'"),
         (("--objective", "gpt"), "invalid choice: 'gpt'"),
         (("--preset", "biobert"), "invalid choice: 'biobert'"),
         (
@@ -153,7 +152,7 @@ def test_wrong_command_line_is_refused(
 @pytest.mark.parametrize(
     ("pipeline", "library"),
     [
-        ("shards_to_words", "tokenizers"),
+        ("shards_to_words", "numpy"),
         ("shards_to_pretraining", "tokenizers"),
         ("shards_to_pretraining", "numpy"),
     ],
@@ -228,7 +227,7 @@ def test_vocabulary_that_differs_from_its_manifest_is_refused(
     path.write_text(json.dumps(msgspec.to_builtins(of_words([]))))
     error = assert_refused("--input", abstracts, vocab=copy)
     assert f"--vocab {copy}: it is no vocabulary, it was made by shards_to_words. Give the" in error
-    assert "Give the --output of a python -m bioshards.vocab build" in error
+    assert "Give the --output of a bioshards vocab build" in error
     (copy / "manifest.json").unlink()  # a vocabulary of another tool
     assert run_shards_to_pretraining("--input", abstracts, "--vocab", copy, "--output", tmp_path / "out") == 0
 
@@ -308,7 +307,7 @@ def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first shard is read before the run starts, the second one is not."""
-    monkeypatch.setattr(shard_groups, "MIN_GROUP_BYTES", 1)
+    monkeypatch.setattr(build, "MIN_GROUP_BYTES", 1)
     shard = abstracts / f"data-{name}-00000.arrow"
     content = shard.read_bytes()
     message = damage_shard(shard)
@@ -333,7 +332,7 @@ import pathlib, random, sys
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.shards import input_dirs
 from bioshards.vocab.encode import Encoder
-from bioshards.vocab.pretraining import vocabulary_checks
+from bioshards.vocab.pretraining import pretraining_inputs
 
 folder, vocabulary = sys.argv[1:]
 chance, encoder = random.Random(7), Encoder(vocabulary)
@@ -343,7 +342,7 @@ data = path.read_bytes()
 for _ in range(1000):
     at = chance.randrange(len(data))
     path.write_bytes(data[:at] + bytes([data[at] ^ chance.choice([1, 64, 128, 255])]) + data[at + 1 :])
-    vocabulary_checks.check_vocabulary(LocalStorage(), found, encoder, vocabulary)
+    pretraining_inputs.check_vocabulary(LocalStorage(), found, encoder, vocabulary)
     assert input_dirs.find_damage(LocalStorage(), str(path), found[0].shards[0])
 """
     command = [sys.executable, "-c", code, str(abstracts), str(vocabulary)]
@@ -360,26 +359,23 @@ def test_empty_corpus_is_refused(
         tmp_path / "silent",
         {"one": [make_document(f"pubmed:{n}", [NO_TOKENS, " "] * (n - 1)) for n in (1, 2, 3)]},
     )
-    for shuffle in ("shard", "global"):
-        output = tmp_path / shuffle
-        arguments = (
-            "--input",
-            folder_without_tokens,
-            "--vocab",
-            vocabulary,
-            "--shuffle",
-            shuffle,
-            "--output",
-            output,
-        )
-        assert run_shards_to_pretraining(*arguments) == 3
-        stderr = capsys.readouterr().err
-        assert (
-            "there is no row to train on: of 3 documents 0 are in the validation split, 0 have their full"
-            in stderr
-        )
-        assert "input, 3 have no tokens and 0 are rejected" in stderr
-        assert [path.name for path in output.iterdir()] == [".bioshards"]
+    output = tmp_path / "rows"
+    arguments = (
+        "--input",
+        folder_without_tokens,
+        "--vocab",
+        vocabulary,
+        "--output",
+        output,
+    )
+    assert run_shards_to_pretraining(*arguments) == 3
+    stderr = capsys.readouterr().err
+    assert (
+        "there is no row to train on: of 3 documents 0 are in the validation split, 0 have their full"
+        in stderr
+    )
+    assert "input, 3 have no tokens and 0 are rejected" in stderr
+    assert [path.name for path in output.iterdir()] == [".bioshards"]
 
 
 def test_run_with_all_documents_in_validation_fails(
@@ -508,7 +504,6 @@ def test_unwritable_output_is_refused(
         (("--objective", "plain", "--max-seq-length", 128), "objective was 'electra', now 'plain'"),
         (("--seed", 1), "seed was 0, now 1"),
         (("--validation-fraction", 0.1), "validation_fraction was 0.01, now 0.1"),
-        (("--shuffle", "global"), "shuffle was 'shard', now 'global'"),
         (("--keep-overflow",), "keep_overflow was False, now True"),
         (("--max-shard-mb", 5), "max_shard_mb was 128, now 5"),
         (("--preset", "bio-electra"), "length was 128, now 256"),
@@ -547,9 +542,7 @@ def test_output_of_another_vocabulary_is_refused(
     assert "sha256 was" in error
 
 
-@pytest.mark.parametrize("shuffle", ["shard", "global"])
 def test_run_resumes_after_a_full_disk(
-    shuffle: str,
     abstracts: Path,
     vocabulary: Path,
     tmp_path: Path,
@@ -557,8 +550,8 @@ def test_run_resumes_after_a_full_disk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Writes of every step fail in turn."""
-    monkeypatch.setattr(shard_groups, "MIN_GROUP_BYTES", 1)
-    options = ("--input", abstracts, "--vocab", vocabulary, "--shuffle", shuffle)
+    monkeypatch.setattr(build, "MIN_GROUP_BYTES", 1)
+    options = ("--input", abstracts, "--vocab", vocabulary)
     command = (*options, "--validation-fraction", 0.3, "--output")
     check_resumption(
         lambda output: run_shards_to_pretraining(*command, output), tmp_path, (0, 1, 2, 3, 5, 6), capsys

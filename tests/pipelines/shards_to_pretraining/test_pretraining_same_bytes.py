@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.vocab.pretraining import build, shard_groups
+from bioshards.vocab.pretraining import build, row_plan
 from bioshards.vocab.pretraining.build import BuildResult
 from tests.support.cloud import portable_runner
-from tests.support.corpus.synthetic_documents import make_document, write_document_dir
 from tests.support.fork_server import interrupt_when, kill_ten_times, run_beam, start_beam
 from tests.support.outputs import load_manifest, published_digests
 from tests.support.vocab import synthetic_corpora
@@ -25,15 +24,14 @@ from tests.support.vocab.synthetic_corpora import run_shards_to_pretraining
 
 Capture = pytest.CaptureFixture[str]
 
-SMALL_GROUPS = {"bioshards.vocab.pretraining.shard_groups:MIN_GROUP_BYTES": 1}
+SMALL_GROUPS = {"bioshards.vocab.pretraining.build:MIN_GROUP_BYTES": 1}
 """One shard group for each shard, as with large shards."""
-SHUFFLES = ("shard", "global")
 
 
 @pytest.fixture
 def use_small_shard_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Build one shard group for each shard in runs of this process."""
-    monkeypatch.setattr(shard_groups, "MIN_GROUP_BYTES", 1)
+    monkeypatch.setattr(build, "MIN_GROUP_BYTES", 1)
 
 
 class PretrainingInputs:
@@ -50,22 +48,20 @@ class PretrainingInputs:
             folder / "vocabulary", self.abstracts, self.articles
         )
 
-    def make_arguments(self, shuffle: str, *inputs: object) -> list[object]:
+    def make_arguments(self, *inputs: object) -> list[object]:
         folders = inputs or (self.abstracts, self.articles)
         arguments = [word for folder in folders for word in ("--input", folder)]
         arguments += ["--vocab", self.vocabulary, "--objective", "bert", "--max-seq-length", 40]
-        return [*arguments, "--validation-fraction", 0.2, "--shuffle", shuffle]
+        return [*arguments, "--validation-fraction", 0.2]
 
-    def build_expected_digests(self, shuffle: str) -> dict[str, str]:
-        """Return the digests of a run with one worker in a subprocess, run once for each shuffle."""
-        if (self.folder / shuffle).exists():
-            return published_digests(self.folder / shuffle)
-        completed = run_in_subprocess(
-            *self.make_arguments(shuffle), "--workers", 1, "--output", self.folder / shuffle
-        )
-        assert completed.returncode == 0, completed.stderr
-        assert len(list((self.folder / shuffle / ".bioshards" / "build_reports").iterdir())) == 7
-        return published_digests(self.folder / shuffle)
+    def build_expected_digests(self) -> dict[str, str]:
+        """Return the digests of a run with one worker in a subprocess, which is made once."""
+        output = self.folder / "expected"
+        if not output.exists():
+            completed = run_in_subprocess(*self.make_arguments(), "--workers", 1, "--output", output)
+            assert completed.returncode == 0, completed.stderr
+            assert len(list((output / ".bioshards" / "build_reports").iterdir())) == 7
+        return published_digests(output)
 
 
 @pytest.fixture(scope="module")
@@ -81,59 +77,51 @@ def run_in_subprocess(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_number_of_workers_changes_no_byte(pretraining_inputs: PretrainingInputs, tmp_path: Path) -> None:
-    completed = run_in_subprocess(
-        *pretraining_inputs.make_arguments("global"), "--workers", 3, "--output", tmp_path
-    )
+    completed = run_in_subprocess(*pretraining_inputs.make_arguments(), "--workers", 3, "--output", tmp_path)
     assert completed.returncode == 0, completed.stderr
-    assert published_digests(tmp_path) == pretraining_inputs.build_expected_digests("global")
+    assert published_digests(tmp_path) == pretraining_inputs.build_expected_digests()
 
 
 @pytest.mark.usefixtures("use_small_shard_groups")
-@pytest.mark.parametrize("shuffle", SHUFFLES)
 def test_order_spelling_and_location_of_inputs_change_no_byte(
-    shuffle: str, pretraining_inputs: PretrainingInputs, tmp_path: Path
+    pretraining_inputs: PretrainingInputs, tmp_path: Path
 ) -> None:
     reversed_arguments = pretraining_inputs.make_arguments(
-        shuffle, os.path.relpath(pretraining_inputs.articles), f"{pretraining_inputs.abstracts}/"
+        os.path.relpath(pretraining_inputs.articles), f"{pretraining_inputs.abstracts}/"
     )
     assert run_shards_to_pretraining(*reversed_arguments, "--output", tmp_path / "turned") == 0
-    assert published_digests(tmp_path / "turned") == pretraining_inputs.build_expected_digests(shuffle)
+    assert published_digests(tmp_path / "turned") == pretraining_inputs.build_expected_digests()
     shutil.copytree(pretraining_inputs.articles, tmp_path / "moved" / "b")
     shutil.copytree(pretraining_inputs.abstracts, tmp_path / "moved" / "a")
     shutil.copytree(pretraining_inputs.vocabulary, tmp_path / "moved" / "v")
-    moved_arguments = pretraining_inputs.make_arguments(
-        shuffle, tmp_path / "moved" / "a", tmp_path / "moved" / "b"
-    )
+    moved_arguments = pretraining_inputs.make_arguments(tmp_path / "moved" / "a", tmp_path / "moved" / "b")
     moved_arguments += ["--vocab", tmp_path / "moved" / "v", "--output", tmp_path / "out"]
     assert run_shards_to_pretraining(*moved_arguments) == 0
-    assert published_digests(tmp_path / "out") == pretraining_inputs.build_expected_digests(shuffle)
+    assert published_digests(tmp_path / "out") == pretraining_inputs.build_expected_digests()
 
 
 @pytest.mark.timeout(300)
 def test_portable_runner_gives_the_same_bytes(pretraining_inputs: PretrainingInputs, tmp_path: Path) -> None:
     with portable_runner.run_portable_services(tmp_path) as runner_options:
         completed = run_in_subprocess(
-            *pretraining_inputs.make_arguments("global"), "--output", tmp_path / "out", *runner_options
+            *pretraining_inputs.make_arguments(), "--output", tmp_path / "out", *runner_options
         )
     assert completed.returncode == 0, completed.stderr
-    assert published_digests(tmp_path / "out") == pretraining_inputs.build_expected_digests("global")
+    assert published_digests(tmp_path / "out") == pretraining_inputs.build_expected_digests()
 
 
 # Interrupted runs
 
 
-@pytest.mark.parametrize("shuffle", SHUFFLES)
 def test_run_killed_ten_times_gives_the_same_bytes(
-    shuffle: str, pretraining_inputs: PretrainingInputs, tmp_path: Path
+    pretraining_inputs: PretrainingInputs, tmp_path: Path
 ) -> None:
     output = tmp_path / "out"
-    arguments = ("run", "shards_to_pretraining", *pretraining_inputs.make_arguments(shuffle), "--workers", 1)
+    arguments = ("run", "shards_to_pretraining", *pretraining_inputs.make_arguments(), "--workers", 1)
     kill_ten_times(output, *arguments, overrides=SMALL_GROUPS)
-    completed = run_in_subprocess(
-        *pretraining_inputs.make_arguments(shuffle), "--workers", 1, "--output", output
-    )
+    completed = run_in_subprocess(*pretraining_inputs.make_arguments(), "--workers", 1, "--output", output)
     assert completed.returncode == 0, completed.stderr
-    assert published_digests(output) == pretraining_inputs.build_expected_digests(shuffle)
+    assert published_digests(output) == pretraining_inputs.build_expected_digests()
     assert list(output.rglob(".tmp-*")) == []
 
 
@@ -141,7 +129,7 @@ def test_ctrl_c_stops_two_workers_and_the_next_run_continues(
     pretraining_inputs: PretrainingInputs, tmp_path: Path
 ) -> None:
     output, stderr_path = tmp_path / "out", tmp_path / "said"
-    arguments = (*pretraining_inputs.make_arguments("shard"), "--workers", 2, "--output", output)
+    arguments = (*pretraining_inputs.make_arguments(), "--workers", 2, "--output", output)
     process = start_beam(
         "run", "shards_to_pretraining", *arguments, stderr_path=stderr_path, overrides=SMALL_GROUPS
     )
@@ -153,14 +141,12 @@ def test_ctrl_c_stops_two_workers_and_the_next_run_continues(
     assert not (output / "manifest.json").exists()
     completed = run_in_subprocess(*arguments)
     assert completed.returncode == 0, completed.stderr
-    assert published_digests(output) == pretraining_inputs.build_expected_digests("shard")
+    assert published_digests(output) == pretraining_inputs.build_expected_digests()
     assert list(output.rglob(".tmp-*")) == []
 
 
 @pytest.mark.usefixtures("use_small_shard_groups")
-@pytest.mark.parametrize("shuffle", SHUFFLES)
 def test_run_stopped_at_any_write_resumes(
-    shuffle: str,
     pretraining_inputs: PretrainingInputs,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -177,32 +163,29 @@ def test_run_stopped_at_any_write_resumes(
         with original_write(self, path) as file:
             yield file
 
-    arguments = (*pretraining_inputs.make_arguments(shuffle), "--output", tmp_path / "out")
+    arguments = (*pretraining_inputs.make_arguments(), "--output", tmp_path / "out")
     with monkeypatch.context() as patched:
         patched.setattr(LocalStorage, "write", write_or_fail)
         while run_shards_to_pretraining(*arguments) != 0:
             assert "RuntimeError: no more of " in capsys.readouterr().err
             assert not (tmp_path / "out" / "manifest.json").exists()
-    assert failed_folders >= (
-        {"train", "build_reports"} if shuffle == "shard" else {"shuffle_spill", "train"}
-    )
-    assert published_digests(tmp_path / "out") == pretraining_inputs.build_expected_digests(shuffle)
+    assert failed_folders >= {"train", "build_reports"}
+    assert published_digests(tmp_path / "out") == pretraining_inputs.build_expected_digests()
 
 
 # Updates
 
 
 @pytest.mark.usefixtures("use_small_shard_groups")
-@pytest.mark.parametrize("shuffle", SHUFFLES)
 def test_update_gives_the_bytes_of_a_run_from_scratch(
-    shuffle: str, pretraining_inputs: PretrainingInputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pretraining_inputs: PretrainingInputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Add, remove and change shards and remove a directory; by default only changed shards are built."""
     built_files: list[str] = []
     original_build = build._Builder.build
 
     def record_and_build(self: Any) -> BuildResult:
-        built_files.extend(entry.file for entry in self._shard_group.shards)
+        built_files.extend(entry.file for entry in self._group.shards)
         return original_build(self)
 
     monkeypatch.setattr(build._Builder, "build", record_and_build)
@@ -227,11 +210,11 @@ def test_update_gives_the_bytes_of_a_run_from_scratch(
         folders = (
             (grown,) if name in ("no articles", "held out none") else (grown, pretraining_inputs.articles)
         )
-        arguments = pretraining_inputs.make_arguments(shuffle, *folders)
+        arguments = pretraining_inputs.make_arguments(*folders)
         built_files.clear()
         assert run_shards_to_pretraining(*arguments, "--output", tmp_path / "grown") == 0
         files_to_build = [f"data-{shard}-00000.arrow" for shard in shards_to_build.get(name, [])]
-        assert shuffle == "global" or sorted(built_files) == sorted(files_to_build)
+        assert sorted(built_files) == sorted(files_to_build)
         assert run_shards_to_pretraining(*arguments, "--output", tmp_path / name) == 0
         assert published_digests(tmp_path / "grown") == published_digests(tmp_path / name)
     assert load_manifest(tmp_path / "grown")["counts"]["validation"]["documents"] == 0
@@ -242,37 +225,8 @@ def test_update_gives_the_bytes_of_a_run_from_scratch(
 
 
 @pytest.mark.usefixtures("use_small_shard_groups")
-def test_files_of_a_killed_and_reverted_update_are_not_reused(
-    pretraining_inputs: PretrainingInputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The shard of a bucket has the same name with any content, and the killed update has written it."""
-    update = synthetic_corpora.write_abstracts(tmp_path / "more", x=range(700, 720))
-    arguments = pretraining_inputs.make_arguments("global")
-    assert run_shards_to_pretraining(*arguments, "--output", tmp_path / "out") == 0
-    original_write = LocalStorage.write
-
-    @contextlib.contextmanager
-    def write_or_kill(self: LocalStorage, path: str) -> Iterator[Any]:
-        if "/merged_buckets/" in path:
-            raise RuntimeError("killed")
-        with original_write(self, path) as file:
-            yield file
-
-    with monkeypatch.context() as patched:
-        patched.setattr(LocalStorage, "write", write_or_kill)
-        assert run_shards_to_pretraining(*arguments, "--input", update, "--output", tmp_path / "out") == 1
-    for name in ("manifest.json", "dataset_dict.json", "train/state.json", "validation/state.json"):
-        assert not (tmp_path / "out" / name).exists()  # a mixed set cannot be opened
-    assert run_shards_to_pretraining(*arguments, "--output", tmp_path / "out") == 0
-    assert published_digests(tmp_path / "out") == pretraining_inputs.build_expected_digests("global")
-
-
-@pytest.mark.usefixtures("use_small_shard_groups")
-@pytest.mark.parametrize("shuffle", SHUFFLES)
-def test_missing_or_truncated_shard_is_rebuilt(
-    shuffle: str, pretraining_inputs: PretrainingInputs, tmp_path: Path
-) -> None:
-    arguments = (*pretraining_inputs.make_arguments(shuffle), "--output", tmp_path / "out")
+def test_missing_or_truncated_shard_is_rebuilt(pretraining_inputs: PretrainingInputs, tmp_path: Path) -> None:
+    arguments = (*pretraining_inputs.make_arguments(), "--output", tmp_path / "out")
     assert run_shards_to_pretraining(*arguments) == 0
     for with_work_folder in (True, False):
         shards = sorted((tmp_path / "out").rglob("data-*.arrow"))
@@ -281,15 +235,14 @@ def test_missing_or_truncated_shard_is_rebuilt(
         if not with_work_folder:
             shutil.rmtree(tmp_path / "out" / ".bioshards")
         assert run_shards_to_pretraining(*arguments) == 0
-        assert published_digests(tmp_path / "out") == pretraining_inputs.build_expected_digests(shuffle)
+        assert published_digests(tmp_path / "out") == pretraining_inputs.build_expected_digests()
 
 
 @pytest.mark.usefixtures("use_small_shard_groups")
-@pytest.mark.parametrize("shuffle", SHUFFLES)
 def test_finished_set_is_complete_without_its_work_directory(
-    shuffle: str, pretraining_inputs: PretrainingInputs, tmp_path: Path, capsys: Capture
+    pretraining_inputs: PretrainingInputs, tmp_path: Path, capsys: Capture
 ) -> None:
-    arguments = (*pretraining_inputs.make_arguments(shuffle), "--output", tmp_path)
+    arguments = (*pretraining_inputs.make_arguments(), "--output", tmp_path)
     assert run_shards_to_pretraining(*arguments) == 0
     modified = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
     capsys.readouterr()
@@ -302,7 +255,7 @@ def test_finished_set_is_complete_without_its_work_directory(
     for path in tmp_path.rglob("*"):
         if path.is_file() and ".bioshards" not in path.parts:
             assert path.stat().st_mtime_ns == modified[path]
-    assert published_digests(tmp_path) == pretraining_inputs.build_expected_digests(shuffle)
+    assert published_digests(tmp_path) == pretraining_inputs.build_expected_digests()
 
 
 @pytest.mark.usefixtures("use_small_shard_groups")
@@ -310,68 +263,16 @@ def test_second_run_into_a_locked_output_is_refused(
     pretraining_inputs: PretrainingInputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     """The second run starts while the first one writes its first shard."""
-    arguments = (*pretraining_inputs.make_arguments("shard"), "--output", tmp_path / "out")
-    original_write, codes = build.write_shard, list[int]()
+    arguments = (*pretraining_inputs.make_arguments(), "--output", tmp_path / "out")
+    plan_rows, codes = row_plan.plan_rows, list[int]()
 
-    def write_and_run_again(*write_arguments: Any) -> Any:
+    def run_again_and_plan(*plan_arguments: Any) -> Any:
         if not codes:
             codes.append(run_shards_to_pretraining(*arguments))
-        return original_write(*write_arguments)
+        return plan_rows(*plan_arguments)
 
-    monkeypatch.setattr(build, "write_shard", write_and_run_again)
+    monkeypatch.setattr(build, "plan_rows", run_again_and_plan)
     assert run_shards_to_pretraining(*arguments) == 0
     assert codes == [2]
     assert "another run is writing" in capsys.readouterr().err
-    assert published_digests(tmp_path / "out") == pretraining_inputs.build_expected_digests("shard")
-
-
-# Near duplicates
-
-
-def write_edited_abstracts(folder: Path, source: str, numbers: range, num_edits: int) -> Path:
-    """Write documents with the same texts as others of these numbers, except for some sentences."""
-    documents = []
-    for number in numbers:
-        sentences = synthetic_corpora.make_paragraph(f"long {number}", 40)
-        sentences[: num_edits * 9 : 9] = [f"Changed in {number}."] * num_edits
-        id_ = f"{source}:{'PMC' if source == 'pmc' else ''}{number}"
-        documents.append(make_document(id_, sentences, pmid=number, sections=[("", 0)]))
-    pipeline = "pmc_to_shards" if source == "pmc" else "pubmed_to_shards"
-    return write_document_dir(folder, {"n1": documents[::2], "n2": documents[1::2]}, pipeline)
-
-
-def test_near_duplicates_of_all_inputs_are_left_out(
-    tmp_path: Path, pretraining_inputs: PretrainingInputs, use_small_shard_groups: None
-) -> None:
-    """Compare an update with a run from nothing by two workers, with the inputs in another order."""
-    abstracts = write_edited_abstracts(tmp_path / "abstracts", "pubmed", range(100, 130), 0)
-    articles = write_edited_abstracts(tmp_path / "articles", "pmc", range(120, 150), 1)
-    more = write_edited_abstracts(tmp_path / "more", "pubmed", range(20, 30), 0)
-    others = write_edited_abstracts(tmp_path / "others", "pubmed", range(145, 155), 0)
-    updated, whole = tmp_path / "updated", tmp_path / "whole"
-    for inputs, expected in (
-        ((abstracts, articles, more), {f"pubmed:{number}": f"pmc:PMC{number}" for number in range(120, 130)}),
-        ((abstracts, articles, others), None),
-    ):
-        arguments = pretraining_inputs.make_arguments("global", *inputs)
-        assert run_shards_to_pretraining(*arguments, "--dedup", "near", "--output", updated) == 0
-        manifest = load_manifest(updated)
-        lines = (updated / "duplicates.tsv").read_text().splitlines()[1:]
-        assert manifest["duplicates"][0]["rows"] == len(lines)
-        assert manifest["counts"]["dropped"] == {"near-duplicate": len(lines)}
-        if expected:
-            assert {line.split("\t")[0]: line.split("\t")[1] for line in lines} == expected
-            assert all(0.8 <= float(line.split("\t")[2]) < 1 for line in lines)
-    assert len(lines) == 15
-    assert len(list((updated / ".bioshards" / "signatures").iterdir())) == 6
-    arguments = pretraining_inputs.make_arguments("global", others, articles, abstracts)
-    completed = run_in_subprocess(*arguments, "--dedup", "near", "--workers", 2, "--output", whole)
-    assert completed.returncode == 0, completed.stderr
-    assert published_digests(updated) == published_digests(whole)
-    documents = {document for row in load_rows(whole) for document, _, _, _ in row.spans}
-    assert not documents & {line.split("\t")[0] for line in lines}
-
-
-def load_rows(output: Path) -> list[synthetic_corpora.PretrainingRow]:
-    """Return the rows of both splits."""
-    return [row for rows in synthetic_corpora.load_rows_by_split(output).values() for row in rows]
+    assert published_digests(tmp_path / "out") == pretraining_inputs.build_expected_digests()

@@ -1,4 +1,4 @@
-"""Tests of ``beam run shards_to_pretraining``: tokens, labels and splits of rows, files, shuffle, presets.
+"""Tests of ``beam run shards_to_pretraining``: tokens, labels and splits of rows, files, presets.
 
 Documents are encoded with the tokenizers library, and the manifest's counts are computed again from documents
 and rows.
@@ -18,7 +18,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from tokenizers import Tokenizer
@@ -26,10 +25,8 @@ from tokenizers import Tokenizer
 from bioshards.corpus.output.output_layout import FORMAT, SPLITS
 from bioshards.corpus.shards import pretraining_schema
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
-from bioshards.vocab.pretraining import global_shuffle
-from bioshards.vocab.pretraining.objectives import document_rng, example_recipes
-from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES
-from bioshards.vocab.pretraining.row_plan import derive_row_keys
+from bioshards.vocab.pretraining import example_recipes
+from bioshards.vocab.pretraining.example_recipes import OBJECTIVES
 from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.fork_server import run_beam
 from tests.support.outputs import load_manifest
@@ -346,7 +343,6 @@ def test_validation_set_depends_only_on_seed_and_document(
             assert synthetic_corpora.load_validation_documents(build_set(kind)) == validation_ids
     runs = {
         "abstracts alone": (*corpus.input_options(corpus.folders[0]), "--validation-fraction", 0.2),
-        "global": (*corpus.input_options(), "--validation-fraction", 0.2, "--shuffle", "global"),
         "more": (*corpus.input_options(), "--validation-fraction", 0.6),
         "seed": (*corpus.input_options(), "--validation-fraction", 0.2, "--seed", 1),
     }
@@ -355,7 +351,6 @@ def test_validation_set_depends_only_on_seed_and_document(
     assert synthetic_corpora.load_validation_documents(tmp_path / "abstracts alone") == {
         id_ for id_ in validation_ids if id_.startswith("pubmed:")
     }
-    assert synthetic_corpora.load_validation_documents(tmp_path / "global") == validation_ids
     assert synthetic_corpora.load_validation_documents(tmp_path / "more") > validation_ids
     assert synthetic_corpora.load_validation_documents(tmp_path / "seed") != validation_ids
 
@@ -384,19 +379,18 @@ def test_abstract_and_its_article_are_in_the_same_split(tmp_path: Path, vocabula
 def test_fraction_of_zero_writes_train_rows_only(
     corpus: UniqueWordCorpus, tmp_path: Path, capsys: Capture
 ) -> None:
-    for shuffle in ("shard", "global"):
-        output = tmp_path / shuffle
-        options = ("--validation-fraction", 0, "--shuffle", shuffle, "--output", output)
-        assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
-        assert not (output / "validation").exists()
-        assert json.loads((output / "dataset_dict.json").read_text()) == {"splits": ["train"]}
-        assert load_with_datasets(output).keys() == {"train"}
-        counts = load_manifest(output)["counts"]
-        assert counts["train"]["documents"] == 102
-        assert counts["validation"].pop("lost_tokens") == {}
-        assert set(counts["validation"].values()) == {0}
-        assert not synthetic_corpora.load_validation_documents(output)
-        assert "validation" not in capsys.readouterr().out
+    output = tmp_path / "out"
+    options = ("--validation-fraction", 0, "--output", output)
+    assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
+    assert not (output / "validation").exists()
+    assert json.loads((output / "dataset_dict.json").read_text()) == {"splits": ["train"]}
+    assert load_with_datasets(output).keys() == {"train"}
+    counts = load_manifest(output)["counts"]
+    assert counts["train"]["documents"] == 102
+    assert counts["validation"].pop("lost_tokens") == {}
+    assert set(counts["validation"].values()) == {0}
+    assert not synthetic_corpora.load_validation_documents(output)
+    assert "validation" not in capsys.readouterr().out
 
 
 # Files
@@ -425,19 +419,11 @@ def test_a_set_is_opened_memory_mapped(build_set: Callable[[str], Path]) -> None
             assert table.column_names == ["input_ids", "split", "label", "spans"]
 
 
-@pytest.mark.parametrize(
-    ("entries", "type_", "shuffle"),
-    [
-        (0, "uint16", "global"),
-        (65_536, "uint16", "shard"),
-        (65_537, "uint32", "shard"),
-        (65_537, "uint32", "global"),
-    ],
-)
-def test_shard_schema_and_metadata(entries: int, type_: str, shuffle: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("entries", "type_"), [(0, "uint16"), (65_536, "uint16"), (65_537, "uint32")])
+def test_shard_schema_and_metadata(entries: int, type_: str, tmp_path: Path) -> None:
     corpus = synthetic_corpora.write_unique_word_corpus(tmp_path, entries, abstracts=20, articles=3)
     output = tmp_path / "out"
-    options = ("--validation-fraction", 0.3, "--max-seq-length", 60, "--shuffle", shuffle, "--output", output)
+    options = ("--validation-fraction", 0.3, "--max-seq-length", 60, "--output", output)
     assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
     tokenizer = Tokenizer.from_file(str(corpus.vocabulary / "tokenizer.json"))
     assert not entries or tokenizer.get_vocab_size() == entries
@@ -467,15 +453,12 @@ def test_shard_schema_and_metadata(entries: int, type_: str, shuffle: str, tmp_p
     }
 
 
-@pytest.mark.parametrize("shuffle", ["shard", "global"])
-def test_record_batches_have_2048_rows(shuffle: str, corpus: UniqueWordCorpus, tmp_path: Path) -> None:
+def test_record_batches_have_2048_rows(corpus: UniqueWordCorpus, tmp_path: Path) -> None:
     options = (
         "--objective",
         "plain",
         "--max-seq-length",
         5,
-        "--shuffle",
-        shuffle,
         "--output",
         tmp_path / "out",
     )
@@ -506,8 +489,6 @@ def test_manifest_lists_config_inputs_and_outputs(
         "as_published": False,
         "seed": 0,
         "validation_fraction": 0.2,
-        "shuffle": "shard",
-        "dedup": "none",
         "max_shard_mb": 128,
     }
     inputs = {item["pipeline"]: item for item in manifest["inputs"]}
@@ -608,99 +589,7 @@ def test_large_shard_group_is_written_as_several_shards(corpus: UniqueWordCorpus
     assert counts["validation"]["documents"] * 3 < counts["train"]["documents"]
 
 
-# Global shuffle
-
-
-@pytest.fixture
-def use_many_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a global shuffle of small inputs write many shards."""
-    monkeypatch.setattr(global_shuffle, "TOKENS_PER_BYTE", 4000.0)
-
-
-@pytest.mark.usefixtures("use_many_buckets")
-@pytest.mark.parametrize("kind", ["electra", "bert in three passes", "plain"])
-def test_global_shuffle_has_the_same_rows(
-    kind: str, corpus: UniqueWordCorpus, build_set: Callable[[str], Path], tmp_path: Path
-) -> None:
-    options = (
-        *OPTIONS_BY_KIND[kind],
-        "--validation-fraction",
-        0.2,
-        "--shuffle",
-        "global",
-        "--output",
-        tmp_path / "out",
-    )
-    assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
-    for split in SPLITS:
-        rows, expected = (
-            synthetic_corpora.load_rows(tmp_path / "out", split),
-            synthetic_corpora.load_rows(build_set(kind), split),
-        )
-        assert rows != expected or split == "validation"  # the validation rows are in one shard
-        assert Counter(rows) == Counter(expected)
-        files = synthetic_corpora.list_shards(tmp_path / "out", split)
-        assert [path.name for path in files] == [
-            f"data-{number:05d}-of-{len(files):05d}.arrow" for number in range(len(files))
-        ]
-        assert len(files) > (3 if split == "train" else 1)
-    counts, expected_counts = (
-        load_manifest(output)["counts"] for output in (tmp_path / "out", build_set(kind))
-    )
-    assert counts == expected_counts
-    opened = load_with_datasets(tmp_path / "out")
-    assert [tuple(ids) for ids in opened["train"]["input_ids"]] == [
-        row.ids for row in synthetic_corpora.load_rows(tmp_path / "out", "train")
-    ]
-    assert not list((tmp_path / "out" / ".bioshards" / "dealt").glob("*"))
-
-
-def test_empty_bucket_gives_no_shard(
-    corpus: UniqueWordCorpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(global_shuffle, "TOKENS_PER_BYTE", 40000.0)
-    options = ("--objective", "plain", "--shuffle", "global", "--output", tmp_path / "out")
-    assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
-    shards = load_manifest(tmp_path / "out")["outputs"]
-    assert 0 not in {item["rows"] for item in shards}
-    assert len(shards) < int(shards[0]["file"][-11:-6])
-    opened = load_with_datasets(tmp_path / "out")["train"]
-    assert [tuple(ids) for ids in opened["input_ids"]] == [
-        row.ids for row in synthetic_corpora.load_rows(tmp_path / "out", "train")
-    ]
-
-
-@pytest.mark.usefixtures("use_many_buckets")
-def test_global_shuffle_sorts_by_row_key(
-    corpus: UniqueWordCorpus, token_positions: dict[int, TokenPosition], tmp_path: Path
-) -> None:
-    options = ("--seed", 5, "--validation-fraction", 0.2, "--shuffle", "global", "--output", tmp_path / "out")
-    assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
-    document_indices = {document.id: index for index, document in enumerate(corpus.documents)}
-    for split in SPLITS:
-        rows = synthetic_corpora.load_rows(tmp_path / "out", split)
-        first_positions = [
-            min(token_positions[token].position for token in row.ids if token > SEP) for row in rows
-        ]
-        row_numbers, rows_of_document = {}, Counter[str]()
-        for index in sorted(range(len(rows)), key=first_positions.__getitem__):
-            document = rows[index].spans[0][0]
-            row_numbers[index] = rows_of_document[document]
-            rows_of_document[document] += 1
-        keys = np.array([document_rng.derive_document_key(5, 0, row.spans[0][0]) for row in rows], np.uint64)
-        row_keys_in_order = derive_row_keys(
-            keys, np.array([row_numbers[index] for index in range(len(rows))])
-        )
-        assert (np.diff(row_keys_in_order.astype(np.float64)) >= 0).all()
-        files = synthetic_corpora.list_shards(tmp_path / "out", split)
-        shard_numbers = [
-            number for number, path in enumerate(files) for _ in synthetic_corpora.load_shard_rows(path)
-        ]
-        assert shard_numbers == [(int(key) >> 32) * len(files) >> 32 for key in row_keys_in_order]
-        correlation = statistics.correlation(
-            range(len(rows)), [document_indices[row.spans[0][0]] for row in rows]
-        )
-        assert abs(correlation) < 3 / math.sqrt(len(rows))
+# Order of rows
 
 
 def test_rows_of_a_shard_are_in_a_random_order(
@@ -819,7 +708,7 @@ def test_defaults_are_those_of_the_reference_code() -> None:
 def test_list_and_help_describe_the_pipeline() -> None:
     assert "shards_to_pretraining " in run_beam("list").stdout
     stdout = run_beam("run", "shards_to_pretraining", "--help").stdout
-    for option in ("--input DIR", "--vocab DIR", "--preset", "--keep-overflow", "--shuffle {shard,global}"):
+    for option in ("--input DIR", "--vocab DIR", "--preset", "--keep-overflow"):
         assert option in stdout
     assert "Beam" in stdout
 
@@ -834,18 +723,16 @@ def test_elements_between_steps_have_no_tokens_and_no_text(
     from tests.support.pipeline_elements import run_recorded
 
     inputs = ("--input", prose[0], "--input", prose[1], "--vocab", vocabulary, "--output", tmp_path / "out")
-    options = ("--shuffle", "global", "--validation-fraction", 0.1)
+    options = ("--validation-fraction", 0.1)
     metrics = run_recorded(tmp_path / "notes", "shards_to_pretraining", *inputs, *options)
     notes = (tmp_path / "notes").read_text()
     assert "BuildResult(" in notes
-    assert "MergeResult(" in notes
     for word in ("mice", "BRCA1", "naïve", "pubmed:", "[CLS]"):
         assert word not in notes
     assert len(notes) < 30_000
     counts = load_manifest(tmp_path / "out")["counts"]
     assert metrics["build_items"] == 2
     assert metrics["build_documents"] == counts["documents"]
-    assert metrics["merge_items"] == 2
     for split in SPLITS:
         assert metrics[f"build_{split}_rows"] == counts[split]["rows"] > 0
         assert metrics[f"build_{split}_tokens"] == counts[split]["tokens"]

@@ -36,7 +36,7 @@ from bioshards.pipelines.storage import store_options
 from bioshards.pipelines.storage.remote_storage import RemoteStorage
 from bioshards.pipelines.storage.store_options import StoreOptions
 from bioshards.vocab.__main__ import main as vocab
-from bioshards.vocab.pretraining import document_filters
+from bioshards.vocab.pretraining import pretraining_inputs
 from tests.support.cloud import store_emulators
 from tests.support.cloud.object_store_proxy import LostResponse, ObjectStoreProxy, UploadReset
 from tests.support.corpus import jats_articles as articles
@@ -167,8 +167,6 @@ def local_outputs(reference: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 WRITE_REQUESTS = ("PUT", "*")
 VOCABULARY_OPTIONS = ("--size", "400", "--algorithm", "wordpiece")
 PRETRAINING_OPTIONS = (
-    "--shuffle",
-    "global",
     "--validation-fraction",
     "0.2",
     "--max-seq-length",
@@ -479,7 +477,7 @@ def test_overlap_list_is_read_once_per_process(
     upload_folder(folder, full_text)
     proxy.reset()
     for shard, id_ in zip(shards, first_ids, strict=True):
-        assert document_filters.read_overlap_ids(
+        assert pretraining_inputs.read_overlap_ids(
             FILES, abstracts, [(full_text, overlap_entry.sha256)], [shard]
         ).to_pylist() == [id_]
     assert (

@@ -45,7 +45,7 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.vocab.vocabulary_dir import FORMAT as VOCABULARY_FORMAT
+from bioshards.vocab.commands import FORMAT as VOCABULARY_FORMAT
 from tests.support.corpus.manifest_reference import make_schema
 
 FILES = LocalStorage()
@@ -84,9 +84,9 @@ def of_documents(
             preset=None,
             document_config={},
             library_versions={},
+            dedup="none",
             include_ids=None,
             keep_dropped=False,
-            dedup="none",
             max_shard_mb=256,
         ),
         newest_file=None,
@@ -140,15 +140,12 @@ def of_pretraining(
             as_published=False,
             seed=0,
             validation_fraction=0.01,
-            shuffle="shard",
-            dedup="none",
             max_shard_mb=128,
             vocabulary=vocabulary or VocabularyIdentity("5" * 64, 100),
             library_versions={},
         ),
         inputs=tuple(inputs),
         outputs=tuple(outputs),
-        duplicates=(),
         counts=counts
         or PretrainingCounts(
             documents=0, dropped={}, rejected={}, train=EMPTY_SPLIT, validation=EMPTY_SPLIT, years={}

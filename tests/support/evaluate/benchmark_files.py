@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
-from bioshards.evaluate.benchmarks.catalogue.texts import TEXT_BENCHMARKS
-from bioshards.evaluate.benchmarks.definition import Benchmark, BenchmarkFiles, load_records, locate_benchmark
+import pytest
+
+from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
+from bioshards.evaluate.benchmarks.definition import (
+    BenchmarkFileError,
+    BenchmarkFiles,
+    load_records,
+    locate_benchmark,
+)
 from bioshards.evaluate.benchmarks.record_types import Record
 
-TEXT_BENCHMARKS_BY_NAME: Mapping[str, Benchmark] = {one.name: one for one in TEXT_BENCHMARKS}
+_RecordT = TypeVar("_RecordT")
 
 
 def write_file(folder: Path, name: str, content: str | bytes) -> str:
@@ -22,16 +30,32 @@ def write_file(folder: Path, name: str, content: str | bytes) -> str:
     return str(path)
 
 
-def find_benchmark_files(folder: Path, name: str) -> BenchmarkFiles:
-    """Locate the files of a text benchmark in a folder."""
-    benchmark_files = locate_benchmark(str(folder), TEXT_BENCHMARKS_BY_NAME[name])
+def find_files(folder: Path, name: str) -> BenchmarkFiles:
+    """Locate the files of a benchmark in a folder."""
+    benchmark_files = locate_benchmark(str(folder), BENCHMARKS[name])
     assert benchmark_files is not None
     return benchmark_files
 
 
 def load_splits(folder: Path, name: str) -> dict[str, list[Record]]:
-    """Load the splits of a text benchmark."""
-    return {part: list(records) for part, records in load_records(find_benchmark_files(folder, name)).items()}
+    """Load the splits of a benchmark."""
+    return {part: list(records) for part, records in load_records(find_files(folder, name)).items()}
+
+
+def load_split(folder: Path, name: str, split: str, record_type: type[_RecordT]) -> list[_RecordT]:
+    """Load a split whose records are all of one type."""
+    records: Sequence[object] = load_splits(folder, name)[split]
+    typed_records = [record for record in records if isinstance(record, record_type)]
+    assert len(typed_records) == len(records)
+    return typed_records
+
+
+def assert_refused(folder: Path, name: str, *parts: str) -> None:
+    """Assert that loading a benchmark fails with a message that holds these parts."""
+    with pytest.raises(BenchmarkFileError) as error:
+        load_splits(folder, name)
+    for part in parts:
+        assert part in str(error.value)
 
 
 def make_zip(files: Mapping[str, str | bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""Runs of ``bioshards.evaluate`` on the bundled sample, and the reproducible part of their outputs."""
+"""Runs of ``bioshards evaluate`` on the bundled sample, and the reproducible part of their outputs."""
 
 from __future__ import annotations
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy
 
-from bioshards.evaluate.metrics.correlation import pearson
 from bioshards.evaluate.metrics.metric import Metric
-from bioshards.evaluate.metrics.single_label import accuracy, micro_f1, positive_f1
 from bioshards.evaluate.metrics.tag_f1 import entity_f1
+from bioshards.evaluate.metrics.text_metrics import accuracy, micro_f1, pearson, positive_f1
 from bioshards.evaluate.runs.results import FORMAT, Result
 
 METRICS: Mapping[str, Metric] = {

@@ -1,19 +1,20 @@
-"""Random batches in both layouts, and small models for them."""
+"""Random batches in several layouts, and small models for them."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import cast
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from bioshards.train.batch import Batch, BatchCounts
-from bioshards.train.config.model_config import ModelConfig
-from bioshards.train.config.model_families import FamilyName
-from bioshards.train.models.factory import build_objective
-from bioshards.train.models.objective import Objective
+from bioshards.train.models.objectives import Objective
+from bioshards.train.models.weights import build_objective
+from bioshards.train.recipe import FamilyName, TrainRecipe
 
 PAD, CLS, SEP, MASK = 0, 2, 3, 4
 SPECIAL_TOKEN_IDS = {"[PAD]": PAD, "[UNK]": 1, "[CLS]": CLS, "[SEP]": SEP, "[MASK]": MASK}
@@ -87,7 +88,10 @@ def make_flat_batch(rows: Sequence[MaskedRow], tokens: int = 0, masked: int = 0)
 
 
 def make_padded_batch(rows: Sequence[MaskedRow], masked: int = 0) -> Batch:
-    """Make a batch of rows padded to ``LENGTH``."""
+    """Make a batch of rows padded to ``LENGTH``, as Hugging Face has them.
+
+    Padding is in segments of its own.
+    """
     ids: list[int] = []
     types: list[int] = []
     real: list[bool] = []
@@ -98,7 +102,11 @@ def make_padded_batch(rows: Sequence[MaskedRow], masked: int = 0) -> Batch:
         real += [*[True] * len(row.ids), *[False] * padding_length]
     starts = [LENGTH * number for number in range(len(rows))]
     places = list(range(LENGTH)) * len(rows)
-    return _make_batch(rows, starts, ids, types, places, real, masked, None, LENGTH)
+    bounds = [
+        *(end for row, start in zip(rows, starts, strict=True) for end in (start, start + len(row.ids)))
+    ]
+    bounds_tensor = torch.tensor([*bounds, len(ids)], dtype=torch.int32)
+    return _make_batch(rows, starts, ids, types, places, real, masked, bounds_tensor, LENGTH)
 
 
 def _token_types(rows: Sequence[MaskedRow]) -> list[int]:
@@ -113,7 +121,7 @@ def _make_batch(
     places: list[int],
     real: list[bool],
     masked: int,
-    bounds: torch.Tensor | None,
+    bounds: torch.Tensor,
     longest: int,
 ) -> Batch:
     at: list[int] = []
@@ -158,24 +166,22 @@ def count_rows(rows: Sequence[MaskedRow]) -> BatchCounts:
         tokens=sum(sizes),
         masked=sum(len(row.masked) for row in rows),
         labelled=sum(row.label >= 0 for row in rows),
-        squares=sum(size**2 for size in sizes),
     )
 
 
-def make_model_config(family: str, dropout: float = 0.0, attention_dropout: float = 0.0) -> ModelConfig:
-    """Make a configuration of two layers; ELECTRA's and ALBERT's embeddings have another width."""
-    embedding = 32 if family == "bert" else 16
-    config = ModelConfig(
+def make_recipe(family: str, dropout: float = 0.0, attention_dropout: float = 0.0) -> TrainRecipe:
+    """Make a recipe of two layers; ELECTRA's and ALBERT's embeddings have another width."""
+    return TrainRecipe(
         cast(FamilyName, family),
         hidden_size=32,
         num_layers=2,
         num_heads=2,
         intermediate_size=48,
-        embedding_size=embedding,
+        embedding_size=16,
         max_positions=64,
-    )
-    return replace(
-        config, generator_hidden_fraction=0.5, dropout=dropout, attention_dropout=attention_dropout
+        generator_hidden_fraction=0.5,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
     )
 
 
@@ -184,9 +190,7 @@ def make_objective(
 ) -> Objective:
     """Make a small model whose weights are large enough to distinguish tokens."""
     torch.manual_seed(5)
-    model = build_objective(
-        make_model_config(family, dropout, attention_dropout), DatasetInfo(labelled=labelled)
-    )
+    model = build_objective(make_recipe(family, dropout, attention_dropout), DatasetInfo(labelled=labelled))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.1)
@@ -195,3 +199,14 @@ def make_objective(
 
 def total_loss(objective: Objective, batch: Batch, rows: Sequence[MaskedRow]) -> torch.Tensor:
     return objective.compute_loss(objective(batch), count_rows(rows)._asdict())
+
+
+def run_dense(
+    query: Tensor, key: Tensor, value: Tensor, cu_seqlens: Tensor, max_seqlen: int, dropout: float
+) -> Tensor:
+    """A kernel for segments of different lengths: attention between all tokens, with a mask."""
+    assert cu_seqlens.diff().max() <= max_seqlen
+    segment = torch.searchsorted(cu_seqlens[1:], torch.arange(len(query), dtype=torch.int32), right=True)
+    q, k, v = (tensor.transpose(0, 1) for tensor in (query, key, value))
+    mask = segment[:, None] == segment
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout).transpose(0, 1)

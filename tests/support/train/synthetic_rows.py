@@ -14,7 +14,7 @@ from bioshards.corpus.manifest import Shard, VocabularyIdentity, write_manifest
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL, make_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.train.config.model_families import LABELLED_OBJECTIVES
+from bioshards.train.recipe import LABELLED_OBJECTIVES
 from tests.support.corpus.manifests import of_pretraining
 
 SPECIAL_TOKEN_IDS = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}

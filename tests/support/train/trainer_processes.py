@@ -18,10 +18,9 @@ from typing import Any
 from unittest import mock
 
 import torch
-from torch import Tensor
 
 from bioshards.train.__main__ import main
-from bioshards.train.loop.trainer import Trainer
+from bioshards.train.optim import Adam
 from tests.support import fork_server
 from tests.support.train.trainer_runs import (
     SMALL_MODEL_OPTIONS,
@@ -47,16 +46,15 @@ def trainer_options(data: Path, out: Path, *options: object) -> list[str]:
 
 @contextlib.contextmanager
 def call_after_step(step: int, action: Callable[[], object]) -> Iterator[None]:
-    """Call a function after a number of steps."""
-    update = Trainer.update
+    """Call a function after the update of a step, counted by the optimizer."""
+    update = Adam.step
 
-    def patched(self: Trainer, number: int, *rest: Any) -> Tensor:
-        norm = update(self, number, *rest)
-        if number + 1 == step:
+    def patched(self: Adam, lr: float) -> None:
+        update(self, lr)
+        if self.state_dict()["steps"] == step:
             action()
-        return norm
 
-    with mock.patch.object(Trainer, "update", patched):
+    with mock.patch.object(Adam, "step", patched):
         yield
 
 

@@ -11,12 +11,8 @@ from typing import Any
 import torch
 
 from bioshards.train.__main__ import main
-from bioshards.train.loop.metrics_log import SPEED_FIELDS
-from bioshards.train.models import flops
+from bioshards.train.log import SPEED_FIELDS
 from tests.support.vocab.synthetic_corpora import build_vocabulary, run_shards_to_pretraining, write_abstracts
-
-flops.measure_peak.__defaults__ = (128,)
-"""Peak FLOPs are measured on matrices of this size, which saves half a second in every run."""
 
 SMALL_MODEL_OPTIONS = (
     *("--hidden-size", "32", "--intermediate-size", "64", "--embedding-size", "32", "--max-positions", "64"),

@@ -21,14 +21,17 @@ from bioshards.corpus.shards import input_dirs, pretraining_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.encode import EncodedBatch, Encoder
-from bioshards.vocab.pretraining import job
-from bioshards.vocab.pretraining.build import BuildResult, build_group
-from bioshards.vocab.pretraining.job import PretrainingJob
-from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
-from bioshards.vocab.pretraining.objectives.rows import ExampleRow, RowSpan
-from bioshards.vocab.pretraining.row_plan import RowPlan
-from bioshards.vocab.pretraining.shard_groups import ShardGroup, group_shards
-from bioshards.vocab.pretraining.token_block import TokenBlock
+from bioshards.vocab.pretraining import build
+from bioshards.vocab.pretraining.build import (
+    BuildResult,
+    PretrainingJob,
+    ShardGroup,
+    build_group,
+    group_shards,
+)
+from bioshards.vocab.pretraining.example_recipes import ExampleRecipe
+from bioshards.vocab.pretraining.objectives import ExampleRow, RowSpan
+from bioshards.vocab.pretraining.row_plan import RowPlan, TokenBlock
 from tests.support.corpus import synthetic_documents
 from tests.support.corpus.manifests import of_pretraining
 from tests.support.vocab.tiny_tokenizers import make_wordpiece
@@ -114,13 +117,12 @@ def make_build_config(
     encoder: Encoder,
     recipe: ExampleRecipe | None = None,
     *,
-    num_buckets: Mapping[str, int] | None = None,
     max_shard_bytes: int = UNLIMITED_BYTES,
     **overrides: Any,
 ) -> MakeJob:
     """Return a configuration for ELECTRA rows of 16 tokens, with overrides, as a function of the output."""
     sha256 = hashlib.sha256(encoder.__reduce__()[1][1]).hexdigest()
-    job._encoders[sha256] = encoder  # as if workers had loaded it
+    build._encoders[sha256] = encoder  # as if workers had loaded it
     recipe = recipe or ExampleRecipe("electra", 16, 0.05, 0.1)
     fields = {
         **msgspec.to_builtins(of_pretraining([]).config),
@@ -142,7 +144,6 @@ def make_build_config(
             "config": config,
             "inputs": (),
             "run": run,
-            "num_buckets": num_buckets or {},
         }
         return PretrainingJob(**defaults | changes)
 
@@ -195,9 +196,7 @@ def make_schema(size: int = 60_000, labelled: bool = False) -> pa.Schema:
 def plan_rows(plan: RowPlan, columns: pa.Schema | None = None, size: int = 2048) -> list[dict[str, Any]]:
     """Return the rows of a plan in the order of their keys."""
     columns = columns or make_schema()
-    return [
-        row for batch in plan.iter_batches(plan.sort_by_key()[0], columns, size) for row in batch.to_pylist()
-    ]
+    return [row for batch in plan.iter_batches(columns, size) for row in batch.to_pylist()]
 
 
 # What is written
@@ -227,9 +226,5 @@ def list_files(output: Path) -> set[str]:
 
 def read_result_files(output: Path, result: BuildResult) -> dict[str, bytes]:
     """Return the content of the files of a build result by path."""
-    output_dir = OutputDir(str(output))
     names = [f"{output}/{entry.file}" for entry in result.outputs]
-    names += [
-        output_dir.shuffle_spill_path(name) for several in result.spill_files.values() for name in several
-    ]
     return {name: Path(name).read_bytes() for name in names}

@@ -12,7 +12,7 @@ from typing import Any
 
 import sentencepiece
 
-from bioshards.vocab.tokenizer.model_proto import parse_model
+from bioshards.vocab.tokenizer.sentencepiece_model import parse_model
 
 _WORDS = re.compile(r"\S+")
 USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")

@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from math import sqrt
 from typing import Any, Final
 
-from bioshards.vocab.pretraining.objectives.rows import ExampleRow, TokenRange
+from bioshards.vocab.pretraining.objectives import ExampleRow, TokenRange
 from tests.support.paths import GOLDEN
 
 _GOLDEN_DIR: Final = GOLDEN / "pretraining"

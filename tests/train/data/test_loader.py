@@ -16,21 +16,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.train.batch import Batch, BatchCounts
-from bioshards.train.config.recipe import TrainRecipe
-from bioshards.train.data.loader import MAX_MICRO_BATCH_TOKENS, BatchPartition, StepLoader, partition_batch
+from bioshards.train.data.loader import MAX_MICRO_BATCH_TOKENS, StepLoader, choose_micro_batch_size
 from bioshards.train.data.piece_table import PieceTable
 from bioshards.train.data.pretraining_dataset import PretrainingDataset
+from bioshards.train.recipe import TrainRecipe
 from tests.support.hypothesis_profiles import examples
 
 Sets = dict[str, Path]
-WHOLE = BatchPartition(rows_per_process=16, micro_batch_size=16)
 OBJECTIVES = ("electra", "bert", "albert", "plain")
 RECIPES = {
     "electra": TrainRecipe("electra", batch_size=16, steps=40),
     "bert": TrainRecipe(
         "bert", batch_size=16, steps=40, mask_unit="word", mask_rate=0.05, final_mask_rate=0.25
     ),
-    "albert": TrainRecipe("albert", batch_size=16, steps=40, mask_unit="ngram", pad_rows=True),
+    "albert": TrainRecipe("albert", batch_size=16, steps=40, mask_unit="ngram"),
     "plain": TrainRecipe("bert", batch_size=16, steps=40, max_predictions_per_seq=3),
 }
 
@@ -38,9 +37,10 @@ RECIPES = {
 def make_loader(
     sets: Sets,
     objective: str,
-    partition: BatchPartition = WHOLE,
+    micro_batch_size: int = 16,
     split: str = "train",
     rank: int = 0,
+    world_size: int = 1,
     first_step: int = 0,
     **changes: Any,
 ) -> StepLoader:
@@ -48,7 +48,15 @@ def make_loader(
     shards = PretrainingDataset(str(sets[objective]), split)
     pieces = PieceTable.load(str(sets["vocabulary"]), shards.vocabulary_size, shards.vocabulary_sha256)
     recipe = dataclasses.replace(RECIPES[objective], **changes)
-    return StepLoader(shards, pieces, recipe, partition, rank=rank, first_step=first_step)
+    return StepLoader(
+        shards,
+        pieces,
+        recipe,
+        micro_batch_size,
+        rank=rank,
+        world_size=world_size,
+        first_step=first_step,
+    )
 
 
 def is_equal(one: Sequence[tuple[Batch, BatchCounts]], other: Sequence[tuple[Batch, BatchCounts]]) -> bool:
@@ -126,8 +134,7 @@ def test_step_is_independent_of_access_order(objective: str, pretraining_sets: S
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_epochs_have_every_row_once_in_different_orders(objective: str, pretraining_sets: Sets) -> None:
     expected = load_all_ids(pretraining_sets, objective)
-    partition = BatchPartition(len(expected), len(expected))
-    loader = make_loader(pretraining_sets, objective, partition, batch_size=len(expected))
+    loader = make_loader(pretraining_sets, objective, len(expected), batch_size=len(expected))
     epochs = [restore_ids(loader.load_step(step)) for step in range(3)]
     assert all(sorted(epoch) == sorted(expected) for epoch in epochs)
     assert all(one != other for one, other in itertools.combinations([expected, *epochs], 2))
@@ -139,9 +146,7 @@ def test_epochs_have_every_row_once_in_different_orders(objective: str, pretrain
 def test_masks_of_two_epochs_differ(objective: str, pretraining_sets: Sets) -> None:
     """Compare rows that are long enough for many different masks, and the noise of the generator."""
     num_rows = PretrainingDataset(str(pretraining_sets[objective])).rows
-    loader = make_loader(
-        pretraining_sets, objective, BatchPartition(num_rows, num_rows), batch_size=num_rows, mask_rate=0.2
-    )
+    loader = make_loader(pretraining_sets, objective, num_rows, batch_size=num_rows, mask_rate=0.2)
     epochs = []
     for step in range(3):
         batches = loader.load_step(step)
@@ -172,9 +177,12 @@ def test_processes_and_micro_batches_add_up_to_the_whole_batch(
         expected = extract_rows(make_loader(pretraining_sets, objective).load_step(step))
         assert len(expected) == 16
         for world, micro_batch_size in ((1, 1), (1, 4), (1, 5), (2, 8), (2, 3), (4, 4), (4, 1), (8, 2)):
-            partition = partition_batch(16, world, 64, "cpu", micro_batch_size)
             rows_by_rank = [
-                extract_rows(make_loader(pretraining_sets, objective, partition, rank=rank).load_step(step))
+                extract_rows(
+                    make_loader(
+                        pretraining_sets, objective, micro_batch_size, rank=rank, world_size=world
+                    ).load_step(step)
+                )
                 for rank in range(world)
             ]
             assert [row for rank_rows in rows_by_rank for row in rank_rows] == expected
@@ -188,18 +196,16 @@ def test_counts_are_independent_of_the_partition(
     batch_size = world * data.draw(st.integers(1, 8))
     micro_batch_size = data.draw(st.integers(1, 9))
     step = data.draw(st.integers(0, 10**9))
-    [(_, expected)] = make_loader(
-        pretraining_sets, "bert", BatchPartition(batch_size, batch_size), batch_size=batch_size
-    ).load_step(step)
-    partition = partition_batch(batch_size, world, 64, "cpu", micro_batch_size)
+    [(_, expected)] = make_loader(pretraining_sets, "bert", batch_size, batch_size=batch_size).load_step(step)
+    size = choose_micro_batch_size(batch_size, world, 64, "cpu", micro_batch_size)
     parts = [
         counts
         for rank in range(world)
         for _, counts in make_loader(
-            pretraining_sets, "bert", partition, batch_size=batch_size, rank=rank
+            pretraining_sets, "bert", size, batch_size=batch_size, rank=rank, world_size=world
         ).load_step(step)
     ]
-    assert len(parts) == world * partition.accumulation_steps
+    assert len(parts) == world * math.ceil(batch_size // world / size)
     assert tuple(map(sum, zip(*parts, strict=True))) == expected
 
 
@@ -212,25 +218,18 @@ def test_counts_are_independent_of_the_partition(
 def test_default_partition_has_as_few_micro_batches_as_fit(
     world: int, rows_per_process: int, length: int, device: str
 ) -> None:
-    partition = partition_batch(world * rows_per_process, world, length, device, None)
-    assert partition.rows_per_process == rows_per_process
-    assert partition.micro_batch_size * length <= MAX_MICRO_BATCH_TOKENS[device]
-    assert partition.accumulation_steps <= math.ceil(
-        rows_per_process * length / MAX_MICRO_BATCH_TOKENS[device]
-    )
-    assert (
-        partition.micro_batch_size * (partition.accumulation_steps - 1)
-        < rows_per_process
-        <= partition.micro_batch_size * partition.accumulation_steps
-    )
+    size = choose_micro_batch_size(world * rows_per_process, world, length, device, None)
+    num_micro_batches = math.ceil(rows_per_process / size)
+    assert size * length <= MAX_MICRO_BATCH_TOKENS[device]
+    assert num_micro_batches <= math.ceil(rows_per_process * length / MAX_MICRO_BATCH_TOKENS[device])
 
 
 def test_invalid_partitions_are_refused() -> None:
     with pytest.raises(ValueError, match="--batch-size 10 is not a multiple of the 4 processes"):
-        partition_batch(10, 4, 64, "cpu", None)
+        choose_micro_batch_size(10, 4, 64, "cpu", None)
     for micro_batch_size in (0, -1):
         with pytest.raises(ValueError, match=f"--micro-batch-size {micro_batch_size} is below 1"):
-            partition_batch(16, 2, 64, "cpu", micro_batch_size)
+            choose_micro_batch_size(16, 2, 64, "cpu", micro_batch_size)
 
 
 # Validation
@@ -243,9 +242,7 @@ def test_validation_masks_are_constant_and_differ_from_training(
     loader = make_loader(pretraining_sets, objective, split="validation")
     before = [loader.load_sequential(start, 3) for start in (0, 3, 6)]
     loader.load_step(5)
-    later = make_loader(
-        pretraining_sets, objective, BatchPartition(4, 4), split="validation", rank=1, first_step=7
-    )
+    later = make_loader(pretraining_sets, objective, 4, split="validation", rank=1, first_step=7)
     assert is_equal(before, [later.load_sequential(start, 3) for start in (0, 3, 6)])
     assert extract_rows(before) == extract_rows([loader.load_sequential(0, 9)])
     assert restore_ids(before) == load_all_ids(pretraining_sets, objective, "validation")[:9]
@@ -256,7 +253,7 @@ def test_validation_masks_are_constant_and_differ_from_training(
     train_loader = make_loader(
         pretraining_sets,
         objective,
-        BatchPartition(num_rows, num_rows),
+        num_rows,
         split="validation",
         batch_size=num_rows,
     )
@@ -274,12 +271,11 @@ def test_validation_masks_are_constant_and_differ_from_training(
 def test_continued_run_starts_with_a_new_epoch(objective: str, pretraining_sets: Sets) -> None:
     """Every row occurs once, in another order and with other noise than in a new run."""
     expected = load_all_ids(pretraining_sets, objective)
-    partition = BatchPartition(len(expected), len(expected))
     new_loader, continued_loader = (
         make_loader(
             pretraining_sets,
             objective,
-            partition,
+            len(expected),
             first_step=first,
             batch_size=len(expected),
             final_mask_rate=0.0,
@@ -319,33 +315,30 @@ def test_mask_rate_grows_in_five_stages(pretraining_sets: Sets) -> None:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("padded", [False, True])
-def test_compiled_models_get_at_most_two_shapes(objective: str, padded: bool, pretraining_sets: Sets) -> None:
+def test_compiled_models_get_at_most_two_shapes(objective: str, pretraining_sets: Sets) -> None:
     """One shape is usual; the other is for batches that exceed the token capacity."""
-    partition = BatchPartition(16, 4)
-    compiled_loader = make_loader(pretraining_sets, objective, partition, compile=True, pad_rows=padded)
-    usual_loader = make_loader(pretraining_sets, objective, partition, pad_rows=padded)
+    compiled_loader = make_loader(pretraining_sets, objective, 4, compile=True)
+    usual_loader = make_loader(pretraining_sets, objective, 4)
     shapes = set()
     for step in range(40):
         batches = compiled_loader.load_step(step)
         assert extract_unfilled_rows(batches) == extract_rows(usual_loader.load_step(step))
         for batch, _ in batches:
             shapes.add(tuple(tuple(part.shape) if isinstance(part, torch.Tensor) else part for part in batch))
-    assert len(shapes) <= (1 if padded else 2)
+    assert len(shapes) <= 2
 
 
 def extract_unfilled_rows(batches: Sequence[tuple[Batch, BatchCounts]]) -> list[dict[str, list[Any]]]:
     """Return the rows of batches in constant shapes, without the filling after the last row."""
     truncated = []
     for batch, counts in batches:
-        if batch.cu_seqlens is not None:
-            num_tokens = int(batch.cu_seqlens[counts.rows])
-            assert not batch.is_token[num_tokens:].any()
-            batch = batch._replace(
-                ids=batch.ids[:num_tokens],
-                token_type_ids=batch.token_type_ids[:num_tokens],
-                position_ids=batch.position_ids[:num_tokens],
-                is_token=batch.is_token[:num_tokens],
-            )
+        num_tokens = int(batch.cu_seqlens[counts.rows])
+        assert not batch.is_token[num_tokens:].any()
+        batch = batch._replace(
+            ids=batch.ids[:num_tokens],
+            token_type_ids=batch.token_type_ids[:num_tokens],
+            position_ids=batch.position_ids[:num_tokens],
+            is_token=batch.is_token[:num_tokens],
+        )
         truncated.append((batch, counts))
     return extract_rows(truncated)

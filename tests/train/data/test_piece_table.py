@@ -27,7 +27,7 @@ def save_vocabulary(folder: Path, tokenizer: Tokenizer) -> tuple[str, int, str]:
 
 
 def make_albert_tokenizer() -> Tokenizer:
-    """Make a tokenizer as ``python -m bioshards.vocab build`` does, with a token that is never split."""
+    """Make a tokenizer as ``bioshards vocab build`` does, with a token that is never split."""
     tokenizer = make_unigram(*ALBERT)
     special = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
     tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in special])

@@ -21,8 +21,11 @@ from bioshards.corpus.shards import arrow_io as document_shards
 from bioshards.corpus.shards.pretraining_schema import make_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
-from bioshards.train.data.gather import gather_rows
-from bioshards.train.data.pretraining_dataset import PretrainingDataset, TrainingDataError, is_empty
+from bioshards.train.data.pretraining_dataset import (
+    PretrainingDataset,
+    TrainingDataError,
+    open_validation_set,
+)
 from tests.support.corpus.synthetic_documents import make_document
 from tests.support.corpus.synthetic_documents import write_document_dir as put_documents
 from tests.support.outputs import load_manifest
@@ -51,7 +54,7 @@ def pretraining_set(tmp_path: Path) -> Path:
 
 def read_rows(dataset: PretrainingDataset) -> list[SyntheticRow]:
     """Read all rows in order."""
-    gathered = gather_rows(dataset, np.zeros(dataset.rows, np.int64), np.arange(dataset.rows))
+    gathered = dataset.gather_rows(np.arange(dataset.rows))
     parts = np.split(gathered.ids, gathered.offsets[1:-1])
     return [
         SyntheticRow(ids.tolist(), split, label)
@@ -97,9 +100,9 @@ def test_dataset_properties(pretraining_set: Path) -> None:
     assert dataset.special_ids == SPECIAL_TOKEN_IDS
     assert dataset.block_sizes.tolist() == [5, 9, 1, 5, 9, 1, 1, 7, 7, 5]
     assert dataset.block_ends.tolist() == np.cumsum(dataset.block_sizes).tolist()
-    sizes = [size for block in range(10) for size in dataset.get_row_lengths(block).tolist()]
+    sizes = [size for block in dataset.blocks for size in np.diff(np.asarray(block.offsets)).tolist()]
     assert sizes == [len(row.ids) for row in ROWS]
-    assert not is_empty(str(pretraining_set), "validation")
+    assert open_validation_set(str(pretraining_set)) is not None
     assert PretrainingDataset(str(pretraining_set), "validation").rows == 4
 
 
@@ -159,7 +162,7 @@ def test_rows_of_a_pipeline_equal_those_read_by_arrow(tmp_path: Path) -> None:
 
 def test_set_without_validation_rows(tmp_path: Path) -> None:
     folder = str(write_pretraining_set(tmp_path, {"a": [ROWS]}))
-    assert is_empty(folder, "validation")
+    assert open_validation_set(folder) is None
     with pytest.raises(
         TrainingDataError, match=r"has no rows in the split validation; see --validation-fraction"
     ):
@@ -194,6 +197,20 @@ def test_fingerprint_depends_on_names_and_checksums(pretraining_set: Path, tmp_p
     assert all(len(fingerprint) == 64 for fingerprint in fingerprints)
 
 
+def find_column(path: Path, batch_number: int, name: str) -> int:
+    """Return where a column of a record batch begins in its file, in bytes."""
+    field, buffer = {
+        "offsets": ("input_ids", 1),
+        "ids": ("input_ids", 3),
+        "segment_b_starts": ("split", 1),
+        "labels": ("label", 1),
+    }[name]
+    with pa.memory_map(str(path)) as file:
+        mapped = file.read_buffer()
+    batch = list(pa.ipc.open_stream(mapped))[batch_number]
+    return int(batch.column(field).buffers()[buffer].address - mapped.address)
+
+
 def test_shards_are_mapped_without_open_files(pretraining_set: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     opened = [PretrainingDataset(str(pretraining_set)) for _ in range(20)]
@@ -201,8 +218,7 @@ def test_shards_are_mapped_without_open_files(pretraining_set: Path) -> None:
     with open(
         get_shard_path(pretraining_set), "r+b"
     ) as file:  # a token, where it lies in the file, is what is gathered
-        dataset = opened[0]
-        offset = int(dataset.block_index.ids[0]) * 2 + 2
+        offset = find_column(get_shard_path(pretraining_set), 0, "ids") + 2
         file.seek(offset)
         file.write((99).to_bytes(2, "little"))
     assert all(read_rows(dataset)[0].ids[1] == 99 for dataset in opened)
@@ -513,8 +529,8 @@ def test_error_names_an_invalid_row(
     row_in_batch = (
         1  # of the third record batch, which begins with the row 7 of its shard; where that ends, too
     )
-    position = int(getattr(dataset.block_index, column)[2])
-    position += sum(dataset.get_row_lengths(2)[:row_in_batch].tolist()) if column == "ids" else row_in_batch
+    position = find_column(get_shard_path(folder, 1), 1, column) // width
+    position += dataset.blocks[2].offsets[row_in_batch] if column == "ids" else row_in_batch
     overwrite_number(get_shard_path(folder, 1), position, value, width)
     with pytest.raises(TrainingDataError) as caught:
         read_rows(dataset)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bioshards.train.models.adversarial_objective import AdversarialObjective, kl_divergence
+from bioshards.train.models.adversarial import AdversarialObjective, kl_divergence
 from tests.support.train.synthetic_batches import (
     FAMILIES,
     count_rows,

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformers import ElectraForMaskedLM, ElectraForPreTraining
 
 from bioshards.train.models import attention
-from bioshards.train.models.electra_objective import ElectraObjective, corrupt, sample_tokens
+from bioshards.train.models.objectives import ElectraObjective, corrupt, sample_tokens
 from tests.support.hypothesis_profiles import examples
 from tests.support.train.synthetic_batches import (
     MASK,

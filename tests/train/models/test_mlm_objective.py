@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.fx import GraphModule
 
 from bioshards.train.batch import Batch
-from bioshards.train.models.mlm_objective import MlmObjective
+from bioshards.train.models.objectives import MlmObjective
 from tests.support.train.synthetic_batches import (
     FAMILIES,
     LENGTH,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from bioshards.train.optim.gradients import FlatGradients, trainable_parameters
+from bioshards.train.optim import FlatGradients, trainable_parameters
 
 
 class Net(nn.Module):
@@ -184,13 +184,8 @@ def test_gradients_of_a_scaled_loss_are_unscaled() -> None:
     values = torch.randn(len(plain.flat), generator=torch.Generator().manual_seed(0))
     plain.flat.copy_(values)
     scaled.flat.copy_(values * 2.0**12)
-    assert scaled.clip(1.0, torch.tensor(2.0**12)) == plain.clip(1.0)
+    assert scaled.clip(1.0, 2.0**12) == plain.clip(1.0)
     torch.testing.assert_close(scaled.flat, plain.flat, rtol=1e-6, atol=0)
-    scaled.zero_unless(torch.tensor(True))
-    assert scaled.flat.any()
-    scaled.flat[3] = torch.nan
-    scaled.zero_unless(torch.tensor(False))
-    assert not scaled.flat.any()
 
 
 def test_mixed_dtypes_or_no_parameters_are_refused() -> None:
@@ -215,7 +210,7 @@ import sys
 
 import torch
 
-from bioshards.train.optim.gradients import FlatGradients
+from bioshards.train.optim import FlatGradients
 
 rank, place = int(sys.argv[1]), sys.argv[2]
 torch.set_num_threads(1)

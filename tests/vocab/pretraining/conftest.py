@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bioshards.vocab.encode import Encoder
-from bioshards.vocab.pretraining.shard_groups import ShardGroup
+from bioshards.vocab.pretraining.build import ShardGroup
 from tests.support.vocab.block_factories import (
     make_abstracts,
     make_single_group,

@@ -13,29 +13,24 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bioshards.corpus.manifest import Shard
 from bioshards.corpus.shards.pretraining_schema import metadata_from_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import build as module
-from bioshards.vocab.pretraining.build import BuildResult, has_all_outputs, write_shard
-from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
+from bioshards.vocab.pretraining.build import BuildResult, ShardGroup
+from bioshards.vocab.pretraining.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.row_plan import RowPlan
-from bioshards.vocab.pretraining.shard_groups import ShardGroup
 from tests.support.full_disk import FullDiskStorage
 from tests.support.vocab.block_factories import (
     NO_TOKENS,
     build_from_group,
     list_files,
     make_abstracts,
-    make_block,
     make_build_config,
-    make_schema,
     make_sentences_document,
     make_single_group,
-    make_single_segment_row,
     read_listed_rows,
     read_result_files,
     write_documents,
@@ -59,8 +54,8 @@ def test_group_gives_one_shard_per_split_and_a_report(
     report = out / ".bioshards" / "build_reports" / f"{shard_group.name}.json"
     assert list_files(out) == {*(shard.file for shard in result.outputs), str(report.relative_to(out))}
     content = json.loads(report.read_text())
-    assert content["result"]["name"] == shard_group.name
-    assert (result.failures, result.spill_files) == ([], {"train": [], "validation": []})
+    assert content["name"] == shard_group.name
+    assert result.failures == []
 
 
 def test_validation_split_equals_that_of_word_counting(
@@ -263,22 +258,12 @@ def read_inodes(out: Path, result: BuildResult) -> dict[str, int]:
     return {name: Path(name).stat().st_ino for name in read_result_files(out, result)}
 
 
-BUCKETS = {"train": 3, "validation": 2}
-
-
-@pytest.mark.parametrize("buckets", [{}, BUCKETS])
-def test_complete_group_is_not_rebuilt(
-    buckets: dict[str, int], out: Path, shard_group: ShardGroup, encoder: Encoder
-) -> None:
-    config = make_build_config(encoder, num_buckets=buckets)
+def test_complete_group_is_not_rebuilt(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
+    config = make_build_config(encoder)
     first = build_from_group(out, shard_group, config)
     before = read_inodes(out, first)
     again = build_from_group(out, shard_group, config)
     assert again == first
-    assert {
-        type(counts)
-        for counts in (again.dropped, *again.split_counts.values(), *again.tokens_by_year.values())
-    } == {Counter}
     assert read_inodes(out, first) == before
 
 
@@ -290,17 +275,16 @@ def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
 
 
-@pytest.mark.parametrize(("buckets", "damage"), [({}, remove), ({}, truncate), (BUCKETS, remove)])
+@pytest.mark.parametrize("damage", [remove, truncate])
 @pytest.mark.parametrize("which", [0, 1])
 def test_group_with_missing_or_truncated_files_is_rebuilt(
-    buckets: dict[str, int],
     damage: Callable[[Path], None],
     which: int,
     out: Path,
     shard_group: ShardGroup,
     encoder: Encoder,
 ) -> None:
-    config = make_build_config(encoder, num_buckets=buckets)
+    config = make_build_config(encoder)
     first = build_from_group(out, shard_group, config)
     before = read_result_files(out, first)
     damage(Path(list(before)[which]))
@@ -327,27 +311,25 @@ def test_damaged_input_shard_is_a_failure_without_report(
 
 
 @pytest.mark.parametrize(
-    ("failing_path", "bytes_before_failure", "buckets"),
+    ("failing_path", "bytes_before_failure"),
     [
-        ("/train/", 0, {}),
-        ("/train/", 3_000, {}),
-        ("/validation/", 500, {}),
-        ("/shuffle_spill/", 3_000, BUCKETS),
-        ("/rejected/", 10, {}),
-        ("/build_reports/", 100, {}),
+        ("/train/", 0),
+        ("/train/", 3_000),
+        ("/validation/", 500),
+        ("/rejected/", 10),
+        ("/build_reports/", 100),
     ],
 )
 def test_full_disk_leaves_only_whole_files_and_no_report(
     failing_path: str,
     bytes_before_failure: int,
-    buckets: dict[str, int],
     out: Path,
     shard_group: ShardGroup,
     encoder: Encoder,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "MAX_DOCUMENT_TOKENS", 20)
-    config = make_build_config(encoder, num_buckets=buckets)
+    config = make_build_config(encoder)
     fresh = build_from_group(out / "fresh", shard_group, config)
     assert fresh.rejected["too-long"]
     with pytest.raises(OSError, match="No space left"):
@@ -394,30 +376,21 @@ def test_failing_encoder_leaves_no_file(
     assert list_files(out) == set()
 
 
-# Writing
+@pytest.mark.parametrize("error", [ValueError("no rows"), KeyboardInterrupt()])
+def test_failing_row_source_leaves_no_file(
+    error: BaseException,
+    out: Path,
+    shard_group: ShardGroup,
+    encoder: Encoder,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    iter_batches = RowPlan.iter_batches
 
-
-def iter_row_batches(error: Exception | None = None) -> Iterator[pa.RecordBatch]:
-    plan = RowPlan(make_block({"pubmed:1": [9]}))
-    for number in range(4):
-        plan.add_rows([make_single_segment_row(0, 2 + number, 4 + number)], [number], [0])
-    yield from plan.iter_batches(plan.sort_by_key()[0], make_schema(), 3)
-    if error:
+    def fail_after_a_batch(plan: RowPlan, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        yield next(iter_batches(plan, schema))
         raise error
 
-
-def test_written_shard_is_listed_with_size_and_checksum(out: Path) -> None:
-    shard = write_shard(FILES, str(out), "validation/data-x.arrow", make_schema(), iter_row_batches())
-    data = (out / "validation/data-x.arrow").read_bytes()
-    assert shard == Shard("validation/data-x.arrow", 4, len(data), hashlib.sha256(data).hexdigest())
-    assert has_all_outputs(FILES, str(out), [shard])
-    assert has_all_outputs(FILES, str(out), [])
-    (out / shard.file).write_bytes(b"")
-    assert not has_all_outputs(FILES, str(out), [shard])
-
-
-@pytest.mark.parametrize("error", [ValueError("no rows"), KeyboardInterrupt()])
-def test_failing_row_source_leaves_no_file(error: Exception, out: Path) -> None:
+    monkeypatch.setattr(RowPlan, "iter_batches", fail_after_a_batch)
     with pytest.raises(type(error)):
-        write_shard(FILES, str(out), "train/data-x.arrow", make_schema(), iter_row_batches(error))
+        build_from_group(out, shard_group, make_build_config(encoder))
     assert list_files(out) == set()

@@ -27,11 +27,9 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import pretraining_dir
-from bioshards.vocab.pretraining.build import BuildResult
-from bioshards.vocab.pretraining.job import PretrainingJob
-from bioshards.vocab.pretraining.objectives.example_recipes import OBJECTIVES, ExampleRecipe
-from bioshards.vocab.pretraining.pretraining_dir import MergeResult, format_set_card
-from bioshards.vocab.pretraining.shard_groups import ShardGroup
+from bioshards.vocab.pretraining.build import BuildResult, PretrainingJob, ShardGroup
+from bioshards.vocab.pretraining.example_recipes import OBJECTIVES, ExampleRecipe
+from bioshards.vocab.pretraining.pretraining_dir import format_set_card
 from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.manifests import EMPTY_SPLIT, of_pretraining
 from tests.support.vocab.block_factories import (
@@ -59,7 +57,6 @@ def make_job(
         config=msgspec.structs.replace(of_pretraining([]).config, **config),
         inputs=tuple(inputs),
         run=PretrainingRun(command=("test",), inputs=(), vocabulary="nowhere", started_at="then"),
-        num_buckets={},
         max_rejected=max_rejected,
     )
 
@@ -67,12 +64,11 @@ def make_job(
 def publish(
     out: Path,
     *results: BuildResult,
-    merged: tuple[MergeResult, ...] = (),
     max_rejected: float = 0.001,
     **config: Any,
 ) -> str | None:
     job = make_job(out, max_rejected=max_rejected, **config)
-    return pretraining_dir.publish(job, results, merged).problem
+    return pretraining_dir.publish(job, results).problem
 
 
 def read_manifest(out: Path) -> dict[str, Any]:
@@ -164,25 +160,6 @@ def test_set_without_validation_documents_has_one_split(
     assert list(load_with_datasets(out)) == ["train"]
 
 
-def test_set_with_empty_buckets_loads_with_datasets(
-    out: Path, shard_group: ShardGroup, encoder: Encoder
-) -> None:
-    num_buckets = {"train": 200, "validation": 90}
-    config = make_build_config(encoder, num_buckets=num_buckets)
-    result = build_from_group(out, shard_group, config)
-    buckets = pretraining_dir.list_buckets(config(out), [result])
-    assert len(buckets) == 290
-    merged = [pretraining_dir.merge_bucket(config(out), bucket, [result]) for bucket in buckets]
-    assert publish(out, result, merged=tuple(merged)) is None
-    counts = read_manifest(out)["counts"]
-    opened = load_with_datasets(out)
-    assert {name: len(split_rows) for name, split_rows in opened.items()} == {
-        split: counts[split]["rows"] for split in num_buckets
-    }
-    assert len(list_files(out / ".bioshards" / "merged_buckets")) == 290
-    assert list_files(out / ".bioshards" / "shuffle_spill") == set()
-
-
 # Problems that stop publishing
 
 
@@ -264,8 +241,6 @@ def test_publishing_removes_only_stale_files(out: Path, shard_group: ShardGroup,
         f"train/data-{shard_group.name}-00007.arrow",
         "validation/data-00000-of-00001.arrow",
         f".bioshards/build_reports/{other}.json",
-        ".bioshards/merged_buckets/00000-train.json",
-        f".bioshards/shuffle_spill/train-{other}-00000.arrow",
         f"rejected/{other}.jsonl",
         f"rejected/{shard_group.name}.jsonl",
     ]
@@ -303,16 +278,6 @@ def test_reset_set_cannot_be_loaded(out: Path, shard_group: ShardGroup, encoder:
     with pytest.raises(FileNotFoundError):
         load_with_datasets(out / "train")
     assert not (out / "dataset_dict.json").exists()
-
-
-def test_removing_spill_files_twice_succeeds(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
-    result = build_from_group(
-        out, shard_group, make_build_config(encoder, num_buckets={"train": 3, "validation": 2})
-    )
-    assert result.spill_files["train"]
-    for _ in range(2):
-        pretraining_dir.remove_spill_files(make_job(out))
-        assert list_files(out) == {f".bioshards/build_reports/{shard_group.name}.json"}
 
 
 # Up-to-date check

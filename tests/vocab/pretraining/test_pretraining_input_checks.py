@@ -20,7 +20,7 @@ from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.encode import Encoder
-from bioshards.vocab.pretraining import document_filters, vocabulary_checks
+from bioshards.vocab.pretraining import pretraining_inputs
 from tests.support.vocab.block_factories import (
     build_from_group,
     make_abstracts,
@@ -64,7 +64,7 @@ def test_abstracts_with_full_text_are_dropped_and_counted(
         tmp_path / "abstracts", {"a": make_abstracts(1, 30), "b": make_abstracts(30, 60)}
     )
     full = write_full_text(tmp_path / "full", ["pubmed:3", "pubmed:7", "pubmed:40", "pubmed:9999"], abstracts)
-    lists = document_filters.load_overlap_lists(FILES, [abstracts, full])
+    lists = pretraining_inputs.load_overlap_lists(FILES, [abstracts, full])
     (listed,) = arrow_io.read_documents_manifest(FILES, full.folder).overlap
     assert lists == {abstracts.folder: {full.folder: listed.sha256}}
     result = build_from_group(
@@ -95,7 +95,7 @@ def test_several_full_text_directories_list_several_abstract_directories(
     other = write_full_text(
         tmp_path / "other", ["pubmed:11"], two, [make_sentences_document("pmc:PMC7.1", "w3")], "other"
     )
-    lists = document_filters.load_overlap_lists(FILES, [one, two, full, more, other])
+    lists = pretraining_inputs.load_overlap_lists(FILES, [one, two, full, more, other])
     assert {folder: set(full_text_folders) for folder, full_text_folders in lists.items()} == {
         one.folder: {full.folder, more.folder},
         two.folder: {other.folder},
@@ -112,7 +112,7 @@ def test_several_full_text_directories_list_several_abstract_directories(
 def test_empty_overlap_list_drops_nothing(out: Path, tmp_path: Path, encoder: Encoder) -> None:
     one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
     full = write_full_text(tmp_path / "full", [], one)
-    lists = document_filters.load_overlap_lists(FILES, [one, full])
+    lists = pretraining_inputs.load_overlap_lists(FILES, [one, full])
     result = build_from_group(
         out, make_single_group(one, overlap_lists=lists[one.folder]), make_build_config(encoder)
     )
@@ -125,7 +125,7 @@ def test_stale_overlap_list_is_refused(tmp_path: Path) -> None:
     updated = write_documents(tmp_path / "one", {"a": make_abstracts(1, 11)})
     message = r"full/overlap\.arrow lists abstracts of other shards than .*/one has"
     with pytest.raises(InputError, match=message):
-        document_filters.load_overlap_lists(FILES, [updated, full])
+        pretraining_inputs.load_overlap_lists(FILES, [updated, full])
 
 
 @pytest.mark.parametrize(
@@ -143,13 +143,13 @@ def test_missing_or_damaged_overlap_list_is_refused(
     full = write_full_text(tmp_path / "full", ["pubmed:3"], one)
     damage(tmp_path / "full" / full_text_overlap.FILE_NAME)
     with pytest.raises(InputError, match=f"{message}.*rerun pmc_to_shards with the same --find-overlap-with"):
-        document_filters.load_overlap_lists(FILES, [one, full])
+        pretraining_inputs.load_overlap_lists(FILES, [one, full])
 
 
 def test_overlap_list_is_ignored_without_abstracts(tmp_path: Path) -> None:
     one = write_documents(tmp_path / "one", {"a": make_abstracts(1, 10)})
     full = write_full_text(tmp_path / "full", ["pubmed:3"], one)
-    assert document_filters.load_overlap_lists(FILES, [full]) == {}
+    assert pretraining_inputs.load_overlap_lists(FILES, [full]) == {}
 
 
 def test_full_text_without_overlap_list_drops_nothing(tmp_path: Path) -> None:
@@ -157,15 +157,15 @@ def test_full_text_without_overlap_list_drops_nothing(tmp_path: Path) -> None:
     full = write_documents(
         tmp_path / "full", {"x": [make_sentences_document("pmc:PMC1.1", "w1")]}, "pmc_to_shards"
     )
-    assert document_filters.load_overlap_lists(FILES, [one, full]) == {one.folder: {}}
-    assert document_filters.read_overlap_ids(FILES, one.folder, [], []).to_pylist() == []
+    assert pretraining_inputs.load_overlap_lists(FILES, [one, full]) == {one.folder: {}}
+    assert pretraining_inputs.read_overlap_ids(FILES, one.folder, [], []).to_pylist() == []
 
 
 # Fit of vocabulary and documents
 
 
 def check_vocabulary(documents: DocumentsInput, encoder: Encoder, storage: LocalStorage = FILES) -> None:
-    vocabulary_checks.check_vocabulary(storage, [documents], encoder, "VOCABULARY")
+    pretraining_inputs.check_vocabulary(storage, [documents], encoder, "VOCABULARY")
 
 
 def write_sentences(folder: Path, *sentences: str) -> DocumentsInput:
@@ -208,7 +208,7 @@ def test_a_vocabulary_without_a_special_token_is_refused(missing: str, tmp_path:
     tokenizer.pre_tokenizer = BertPreTokenizer()
     tokenizer.add_special_tokens([AddedToken(token, special=True) for token in special])
     encoder = save_encoder(tmp_path / "vocabulary", tokenizer)
-    message = rf"VOCABULARY has no special token \{missing}.*bioshards\.vocab build"
+    message = rf"VOCABULARY has no special token \{missing}.*bioshards vocab build"
     with pytest.raises(InputError, match=message):
         check_vocabulary(write_sentences(tmp_path, "Cells"), encoder)
 

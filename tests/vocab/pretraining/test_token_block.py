@@ -15,13 +15,11 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
 from bioshards.vocab.encode import EncodedBatch
-from bioshards.vocab.pretraining.objectives.document_rng import derive_document_key
-from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
-from bioshards.vocab.pretraining.objectives.rows import SEP_RANGE as SEP_RANGE
-from bioshards.vocab.pretraining.objectives.rows import ExampleRow, RowSpan, TokenRange
-from bioshards.vocab.pretraining.row_plan import RowPlan
+from bioshards.vocab.pretraining.example_recipes import ExampleRecipe
+from bioshards.vocab.pretraining.objectives import SEP_RANGE as SEP_RANGE
+from bioshards.vocab.pretraining.objectives import ExampleRow, RowSpan, TokenRange, derive_document_key
+from bioshards.vocab.pretraining.row_plan import RowPlan, TokenBlock
 from bioshards.vocab.pretraining.row_plan import plan_rows as built
-from bioshards.vocab.pretraining.token_block import TokenBlock
 from tests.support.hypothesis_profiles import examples
 from tests.support.vocab.block_factories import (
     CLS,
@@ -245,9 +243,7 @@ def test_batches_have_the_rows_in_key_order(
         rows, key=lambda item: splitmix64(item[1], item[2])
     )  # stable: equals stay in their order
     columns = make_schema(size, labelled)
-    order, keys = plan.sort_by_key()
-    assert keys.tolist() == [splitmix64(its_key, number) for _, its_key, number in expected]
-    batches = list(plan.iter_batches(order, columns, batch_rows))
+    batches = list(plan.iter_batches(columns, batch_rows))
     assert [len(batch) for batch in batches] == [
         min(batch_rows, len(rows) - start) for start in range(0, len(rows), batch_rows)
     ]
@@ -269,27 +265,10 @@ def test_batches_have_the_rows_in_key_order(
     assert len(plan) == len(rows)
 
 
-@given(draw_plans())
-def test_any_subset_of_rows_can_be_written_in_any_order(
-    documents_and_rows: tuple[dict[str, list[int]], list[tuple[ExampleRow, int, int]]],
-) -> None:
-    documents, rows = documents_and_rows
-    plan = RowPlan(make_block(documents))
-    add_in_chunks(plan, rows, 3)
-    for order in (np.arange(len(rows))[::-1], np.arange(len(rows))[1::2], np.zeros(0, np.int64)):
-        found = [
-            row
-            for batch in plan.iter_batches(order, make_schema(labelled=True), 3)
-            for row in batch.to_pylist()
-        ]
-        assert found == [compute_expected_row(documents, rows[number][0]) for number in order.tolist()]
-
-
 def test_an_empty_plan_has_no_batch() -> None:
     plan = RowPlan(TokenBlock(make_fake_encoder()))
-    order, keys = plan.sort_by_key()
-    assert (order.tolist(), keys.tolist()) == ([], [])
-    assert list(plan.iter_batches(order, make_schema())) == []
+    assert plan.sort_by_key().tolist() == []
+    assert list(plan.iter_batches(make_schema())) == []
     assert (len(plan), plan.tokens, plan.special_tokens) == (0, 0, 0)
 
 
@@ -418,5 +397,5 @@ def get_first_id(row: dict[str, Any]) -> int:
 def test_rows_of_one_document_have_distinct_keys() -> None:
     documents = {"pubmed:1": [5] * 200, "pubmed:2": [5] * 200}
     for recipe in OBJECTIVES.values():
-        _, keys = built(make_block(documents), recipe, 0, 3).sort_by_key()
-        assert len(set(keys.tolist())) == len(keys) > 100
+        plan = built(make_block(documents), recipe, 0, 3)
+        assert len({*zip(plan._keys, plan._row_numbers, strict=True)}) == len(plan) > 100

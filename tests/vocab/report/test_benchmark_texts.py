@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.vocab.report.benchmark_texts import PUBLISHED_LENGTHS, BenchmarkTexts, load_benchmark_texts
+from bioshards.vocab.report.vocabulary_report import PUBLISHED_LENGTHS, BenchmarkTexts, load_benchmark_texts
 
 
 def test_texts_are_read_by_name(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_texts_are_read_by_name(tmp_path: Path) -> None:
 
 def test_folder_without_texts_is_an_error(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(FileNotFoundError, match=rf"{folder} has no texts: .*\.evaluate texts"):
+        with pytest.raises(FileNotFoundError, match=rf"{folder} has no texts: .*bioshards evaluate texts"):
             load_benchmark_texts(str(folder))
 
 
@@ -31,7 +31,7 @@ def test_folder_without_texts_is_an_error(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("", "is empty"),
-        ('["A"]\n[', "line 2 is no JSON"),
+        ('["A"]\n[', "line 2 is no list of texts"),
         ('["A"]\n"B"\n', "line 2 is no list of texts"),
         ("[]\n", "line 1 is no list of texts"),
         ("[1]\n", "line 1 is no list of texts"),

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from bioshards.vocab.report import vocabulary_metrics
-from bioshards.vocab.report.reachability import UnreachablePiece, find_unreachable, is_punctuation
-from bioshards.vocab.tokenizer import published_vocabulary
-from bioshards.vocab.tokenizer.pieces import Pieces
+from bioshards.vocab.report.vocabulary_metrics import Pieces
+from bioshards.vocab.tokenizer.hugging_face import measure_casing
 from bioshards.vocab.tokenizer.pretokenizer import AS_WRITTEN, Casing, Pretokenizer
+from bioshards.vocab.tokenizer.published_vocabulary import load_published_vocabulary
 from tests.support.real_data import DATA, needs_data
-from tests.support.vocab.tiny_tokenizers import SPECIAL_TOKENS, UNCASED, make_unigram, make_wordpiece
+from tests.support.vocab.tiny_tokenizers import UNCASED, make_unigram, make_wordpiece
 
 SMALL = ("heart", "##beat", "b", "e", "a", "t", "##e", "##a", "##t", "(")
 COUNTS = {"heart": 4, "beat": 3, "heartbeat": 2, "xray": 2, "(": 1}
@@ -29,7 +29,6 @@ def test_fertility_and_shares_are_weighted_by_counts() -> None:
     result = vocabulary_metrics.measure_words(Pieces(make_wordpiece(*SMALL)), COUNTS)
     assert result == {
         "fertility": round(num_pieces / 12, 9),
-        "without_punctuation": 2.0,  # 22 pieces of 11 words
         "per_100_characters": round(100 * num_pieces / num_characters, 9),
         "whole": round((4 + 1) / 12, 9),
         "unknown_words": round(2 / 12, 9),
@@ -48,12 +47,6 @@ def test_pieces_per_character_are_independent_of_word_splitting() -> None:
     )
     assert spaced["per_100_characters"] == split["per_100_characters"] == 100
     assert (spaced["fertility"], split["fertility"]) == (3.0, 1.125)
-
-
-def test_fertility_without_punctuation_skips_punctuation_words() -> None:
-    pieces = Pieces(make_wordpiece("a", "##a", "-", "%", "±"))
-    result = vocabulary_metrics.measure_words(pieces, {"aa": 1, "--": 7, "%": 2, "a-": 1, "±": 1})
-    assert result["without_punctuation"] == round((2 + 2 + 1) / 3, 9)
 
 
 def test_unknown_word_is_not_whole_and_lone_accent_gives_no_piece() -> None:
@@ -119,56 +112,38 @@ def draw_vocabularies(alphabet: str, length: int) -> st.SearchStrategy[list[str]
     return st.lists(pieces, min_size=1, max_size=14, unique=True)
 
 
-@given(draw_vocabularies("ab", 3))
-def test_unreachable_pieces_are_those_that_no_text_yields(pieces: list[str]) -> None:
-    tokenizer = make_wordpiece(*pieces)
-    result = {piece for piece, _ in find_unreachable(Pieces(tokenizer))}
-    # A reachable piece occurs in a text of at most two pieces, so that longer texts add none.
-    assert result == set(pieces) - list_yielded_pieces(tokenizer, "ab", 7)
+def list_unreachable(tokenizer: Tokenizer) -> list[str]:
+    result = vocabulary_metrics.measure_unreachable(Pieces(tokenizer))
+    assert result is not None
+    assert result["all"] == len(result["examples"])
+    examples: list[str] = result["examples"]
+    return examples
 
 
 @given(draw_vocabularies("aAé-中", 2), st.sampled_from([AS_WRITTEN, UNCASED]))
-def test_unreachable_pieces_with_capitals_accents_punctuation_and_ideographs(
-    pieces: list[str], casing: Casing
-) -> None:
+def test_no_text_yields_an_unreachable_piece(pieces: list[str], casing: Casing) -> None:
     tokenizer = make_wordpiece(*pieces, casing=casing)
-    result = {piece for piece, _ in find_unreachable(Pieces(tokenizer))}
-    assert result == set(pieces) - list_yielded_pieces(tokenizer, "aAé-中", 4)
+    assert not set(list_unreachable(tokenizer)) & list_yielded_pieces(tokenizer, "aAé-中", 4)
 
 
-def test_reasons_of_unreachable_pieces() -> None:
-    pieces = ("a", "##).", "(1", "##)", "0.5", "##a", "Gene", "é", "##中", "中", "##" + "a" * 100, "##b", ")")
-    assert find_unreachable(Pieces(make_wordpiece(*pieces, casing=UNCASED))) == [
-        UnreachablePiece("##).", "splitting"),
-        UnreachablePiece("(1", "splitting"),
-        UnreachablePiece("##)", "splitting"),
-        UnreachablePiece("0.5", "splitting"),
-        UnreachablePiece("Gene", "normalisation"),
-        UnreachablePiece("é", "normalisation"),
-        UnreachablePiece("##中", "splitting"),
-        UnreachablePiece("##" + "a" * 100, "other"),
+def test_some_text_yields_each_other_piece() -> None:
+    tokenizer = make_wordpiece(
+        "a", "##a", "A", "##A", "é", "##é", "-", "##-", "中", "##中", "a-", "aA", "##Aa"
+    )
+    yielded = list_yielded_pieces(tokenizer, "aAé-中", 4)
+    assert set(list_unreachable(tokenizer)) == {"##-", "##中", "a-"}
+    assert yielded - {"[UNK]"} == {"a", "##a", "A", "##A", "é", "##é", "-", "中", "aA", "##Aa"}
+
+
+def test_unreachable_pieces_are_in_the_order_of_ids() -> None:
+    pieces = ("a", "##).", "(1", "##)", "0.5", "##a", "Gene", "é", "##中", "中", "##", "##b", ")")
+    assert list_unreachable(make_wordpiece(*pieces, casing=UNCASED)) == [
+        *("##).", "(1", "##)", "0.5", "Gene", "é", "##中", "##")
     ]
 
 
-def test_continuation_after_longer_word_starts_is_reachable() -> None:
-    assert find_unreachable(Pieces(make_wordpiece("a", "ab", "abb", "##b"))) == []
-
-
-def test_bare_continuation_prefix_is_unreachable() -> None:
-    assert find_unreachable(Pieces(make_wordpiece("a", "##"))) == [UnreachablePiece("##", "normalisation")]
-
-
-def test_piece_shadowed_by_an_added_token_is_unreachable() -> None:
-    tokenizer = make_wordpiece("a", "gene", "##gene", "@", "GENE", "$")
-    tokenizer.add_tokens(["gene"])
-    assert [piece for piece, _ in find_unreachable(Pieces(tokenizer))] == ["##gene"]
-
-
 def test_unigram_model_has_no_reachability() -> None:
-    pieces = Pieces(make_unigram("▁a", "a"))
-    assert vocabulary_metrics.measure_unreachable(pieces) is None
-    with pytest.raises(ValueError, match="this is Unigram"):
-        find_unreachable(pieces)
+    assert vocabulary_metrics.measure_unreachable(Pieces(make_unigram("▁a", "a"))) is None
 
 
 @pytest.mark.thorough
@@ -181,14 +156,7 @@ def test_normalization_is_idempotent_for_every_character(lower_case: bool, strip
     assert normalizer.normalize_str(once).split() == once.split()
 
 
-def test_punctuation_equals_what_the_library_splits_off() -> None:
-    words = Pretokenizer()
-    for number in (*range(0x21, 0x7F), *range(0xA0, 0x250), *range(0x2000, 0x2100), *range(0x3001, 0x3012)):
-        character = chr(number)
-        assert is_punctuation(character) == (words(f"a{character}a") == ["a", character, "a"]), hex(number)
-
-
-# Alphabet, overlap, curve
+# Alphabet
 
 
 def test_character_is_covered_with_both_forms_or_as_a_word_of_its_own() -> None:
@@ -199,7 +167,6 @@ def test_character_is_covered_with_both_forms_or_as_a_word_of_its_own() -> None:
         "covered": 3,
         "covered_share": round((11 + 3 + 1) / 22, 9),
         "missing": [["é", 4], ["c", 2], ["b", 1]],
-        "failing": [],
     }
 
 
@@ -223,60 +190,15 @@ def test_no_word_of_covered_characters_is_unknown(
     assert vocabulary_metrics.measure_words(view, known)["unknown_words"] == 0
 
 
-def test_overlap_exact_and_case_folded() -> None:
-    ours = Pieces(make_wordpiece("Gene", "gene", "##é", "cell"))
-    theirs = Pieces(make_wordpiece("gene", "##e", "other", casing=UNCASED))
-    assert vocabulary_metrics.measure_overlap(ours, theirs) == {
-        "as_written": {"pieces": 1, "of_ours": 0.25, "of_theirs": round(1 / 3, 9)},
-        "folded": {"pieces": 2, "of_ours": round(2 / 3, 9), "of_theirs": round(2 / 3, 9)},
-    }
-
-
-def test_overlap_of_wordpiece_with_sentencepiece_matches_word_positions() -> None:
-    result = vocabulary_metrics.measure_overlap(
-        Pieces(make_wordpiece("gene", "##s")), Pieces(make_unigram("▁gene", "gene", "s"))
-    )
-    assert result["as_written"]["pieces"] == 2
-
-
-def test_longest_pieces_ignore_the_prefix() -> None:
-    assert vocabulary_metrics.find_longest_pieces(Pieces(make_wordpiece("abc", "##abcd", "##ab")))[:2] == [
-        "##abcd",
-        "abc",
-    ]
-
-
-def test_curve_keeps_the_alphabet_at_every_size() -> None:
-    alphabet = ["a", "b", "##a", "##b"]
-    learnt = ["ab", "##ab", "abab", "ba", "##ba", "baba", "bb"]
-    tokenizer = make_wordpiece(*alphabet, *learnt)
-    ranked = [*SPECIAL_TOKENS, *alphabet, *learnt]
-    words = {"abab": 3, "b": 1}
-    points = vocabulary_metrics.measure_curve(ranked, tokenizer, words)
-    assert [(point["size"], point["fertility"]) for point in points] == [(9, 3.25), (12, 1.0), (16, 1.0)]
-    assert {key: points[-1][key] for key in ("fertility", "used")} == {
-        key: vocabulary_metrics.measure_words(Pieces(tokenizer), words)[key] for key in ("fertility", "used")
-    }
-
-
-def test_curve_counts_unknown_words_without_an_unknown_token_in_the_ranking() -> None:
-    points = vocabulary_metrics.measure_curve(["a", "ab"], make_wordpiece("a", "ab"), {"b": 1, "a": 1})
-    assert [point["unknown_words"] for point in points] == [0.5, 0.5]
-
-
-def test_curve_of_a_unigram_model_is_refused() -> None:
-    with pytest.raises(ValueError, match="this is Unigram"):
-        vocabulary_metrics.measure_curve(["a"], make_unigram("a"), {"a": 1})
-
-
 # Published vocabularies
 
 
-def test_published_list_with_blank_and_repeated_lines_is_read_with_a_warning(tmp_path: Path) -> None:
+def test_published_list_with_blank_and_repeated_lines_is_read_with_a_notice(tmp_path: Path) -> None:
     file = tmp_path / "vocab.txt"
     file.write_bytes("\ufeff[PAD]\r\n[UNK]\r\nheart\r\n\r\nbeat\r\nheart\r\n\u2028x\r\n\r\n".encode())
-    with pytest.warns(UserWarning, match=r"vocab\.txt: of 7 lines 1 are blank and 1 repeat a piece"):
-        tokenizer = published_vocabulary.load_tokenizer(str(file))
+    published = load_published_vocabulary(str(file))
+    assert "vocab.txt: of 7 lines 1 are blank and 1 repeat a piece" in published.notice
+    tokenizer = published.tokenizer
     assert tokenizer.get_vocab() == {"[PAD]": 0, "[UNK]": 1, "beat": 4, "heart": 5, "\u2028x": 6}
     assert Pieces(tokenizer).num_missing_ids == 2
     assert tokenizer.encode("Heart béat").tokens == ["heart", "beat"]
@@ -285,24 +207,24 @@ def test_published_list_with_blank_and_repeated_lines_is_read_with_a_warning(tmp
 def test_casing_is_inferred_from_the_share_of_capitals(tmp_path: Path) -> None:
     file = tmp_path / "list"
     file.write_text("\n".join(["[PAD]", "[UNK]", "Heart", *(f"w{n}" for n in range(40))]))
-    assert Pieces(published_vocabulary.load_tokenizer(str(file))).infer_casing() == AS_WRITTEN
+    assert measure_casing(load_published_vocabulary(str(file)).tokenizer) == AS_WRITTEN
     file.write_text("\n".join(["[PAD]", "[UNK]", "Γ", *(f"w{n}" for n in range(60))]))
-    assert Pieces(published_vocabulary.load_tokenizer(str(file))).infer_casing() == UNCASED
+    assert measure_casing(load_published_vocabulary(str(file)).tokenizer) == UNCASED
 
 
 def test_directory_gives_tokenizer_json_or_else_vocab_txt(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[UNK]\nlist\n")
-    assert published_vocabulary.load_tokenizer(str(tmp_path)).token_to_id("list") == 1
+    assert load_published_vocabulary(str(tmp_path)).tokenizer.token_to_id("list") == 1
     make_wordpiece("json").save(str(tmp_path / "tokenizer.json"))
-    assert published_vocabulary.load_tokenizer(str(tmp_path)).token_to_id("json") == 5
-    assert published_vocabulary.load_tokenizer(str(tmp_path / "tokenizer.json")).token_to_id("json") == 5
+    assert load_published_vocabulary(str(tmp_path)).tokenizer.token_to_id("json") == 5
+    assert load_published_vocabulary(str(tmp_path / "tokenizer.json")).tokenizer.token_to_id("json") == 5
 
 
 def test_error_names_invalid_vocabulary_and_reason(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"There is no vocabulary at .*nowhere"):
-        published_vocabulary.load_tokenizer(str(tmp_path / "nowhere"))
+        load_published_vocabulary(str(tmp_path / "nowhere"))
     with pytest.raises(FileNotFoundError, match=r"neither tokenizer\.json nor vocab\.txt"):
-        published_vocabulary.load_tokenizer(str(tmp_path))
+        load_published_vocabulary(str(tmp_path))
     file = tmp_path / "file.json"
     for content, message in (
         (b"\xff\xfe", "byte 0 is not UTF-8"),
@@ -312,24 +234,23 @@ def test_error_names_invalid_vocabulary_and_reason(tmp_path: Path) -> None:
     ):
         file.write_bytes(content)
         with pytest.raises(ValueError, match=message) as caught:
-            published_vocabulary.load_tokenizer(str(file))
+            load_published_vocabulary(str(file))
         assert str(file) in str(caught.value)
 
 
 @needs_data
 @pytest.mark.parametrize(
-    ("file", "num_with_punctuation", "casing"),
+    ("file", "num_unreachable", "casing"),
     [
-        ("bio_electra/pmc_2017_abstracts_wp_vocab_sorted.txt", 717, AS_WRITTEN),
-        ("electramed/vocab/vocab.txt", 3015, UNCASED),
+        ("bio_electra/pmc_2017_abstracts_wp_vocab_sorted.txt", 760, AS_WRITTEN),
+        ("electramed/vocab/vocab.txt", 3783, UNCASED),
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*lines 1 are blank")
 def test_published_vocabularies_have_known_numbers_of_unreachable_pieces(
-    file: str, num_with_punctuation: int, casing: Casing
+    file: str, num_unreachable: int, casing: Casing
 ) -> None:
-    pieces = Pieces(published_vocabulary.load_tokenizer(str(Path(str(DATA)) / "benchmarks" / file)))
+    pieces = Pieces(load_published_vocabulary(str(Path(str(DATA)) / "benchmarks" / file)).tokenizer)
     result = vocabulary_metrics.measure_unreachable(pieces)
     assert result is not None
-    assert result["with_punctuation"] == num_with_punctuation
-    assert pieces.infer_casing() == casing
+    assert result["all"] == num_unreachable
+    assert measure_casing(pieces.tokenizer) == casing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -17,10 +16,12 @@ from tokenizers import Tokenizer
 from tokenizers.processors import BertProcessing
 
 from bioshards.corpus.ui.html_page import format_percent, spell_out_invisible
-from bioshards.vocab.report import vocabulary_metrics
-from bioshards.vocab.report.benchmark_texts import load_benchmark_texts
-from bioshards.vocab.report.vocabulary_page import plot_curve, render_page
-from bioshards.vocab.report.vocabulary_report import PROBE_WORDS, build_report
+from bioshards.vocab.report.vocabulary_report import (
+    PROBE_WORDS,
+    build_report,
+    load_benchmark_texts,
+    render_page,
+)
 from tests.support.paths import REPOSITORY
 from tests.support.vocab.tiny_tokenizers import SPECIAL_TOKENS, UNCASED, make_unigram, make_wordpiece
 
@@ -55,15 +56,16 @@ def make_other_tokenizer() -> Tokenizer:
 
 
 def build_full_report(benchmarks: Path | None = None) -> dict[str, Any]:
-    about = {"name": "Ours <1>", "documents": 12345, "cased": True, "split": [0.9, 0.1], "corpus": "a & b"}
+    about = {"documents": 12345, "cased": True, "split": [0.9, 0.1], "corpus": "a & b"}
     held_out = {"the": 3, "heart": 1, "beat": 1}
-    others = {"Theirs": make_other_tokenizer(), "Pieces": make_unigram("▁the", "▁", "h", "e", "a", "r", "t")}
-    curve = vocabulary_metrics.measure_curve(RANKED, make_tokenizer(), held_out or WORDS)
+    others = {
+        "Theirs <1>": make_other_tokenizer(),
+        "Pieces": make_unigram("▁the", "▁", "h", "e", "a", "r", "t"),
+    }
     return build_report(
         make_tokenizer(),
         WORDS,
         held_out,
-        curve,
         others,
         load_benchmark_texts(str(benchmarks)) if benchmarks else None,
         about,
@@ -103,7 +105,7 @@ def test_metrics_are_of_the_validation_words() -> None:
         "distinct": 3,
         "not_in_training": 0.2,
     }
-    assert [entry["name"] for entry in report["vocabularies"]] == ["Ours <1>", "Theirs", "Pieces"]
+    assert [entry["name"] for entry in report["vocabularies"]] == ["this vocabulary", "Theirs <1>", "Pieces"]
     # the, heart, b ##e ##a ##t
     assert report["vocabularies"][0]["on_words"]["fertility"] == round((3 + 1 + 4) / 5, 9)
 
@@ -112,7 +114,7 @@ def test_metrics_are_of_the_validation_words() -> None:
 def test_without_validation_words_metrics_are_of_the_training_words(
     held_out: dict[str, int] | None,
 ) -> None:
-    report = build_report(make_tokenizer(), WORDS, held_out, None, {}, None, {})
+    report = build_report(make_tokenizer(), WORDS, held_out, {}, None, {})
     assert report["words"] == {
         "kind": "bert",
         "held_out": False,
@@ -120,16 +122,13 @@ def test_without_validation_words_metrics_are_of_the_training_words(
         "distinct": 5,
         "not_in_training": 0.0,
     }
-    assert report["name"] == "this vocabulary"
-    assert report["curve"] is report["evaluation"] is None
+    assert report["evaluation"] is None
     assert "none were held out" in render_page(report)
-    assert "Size against fertility" not in render_page(report)
-    assert "Overlap with other vocabularies" not in render_page(report)
 
 
 def test_page_defines_a_word_for_each_pretokenizer() -> None:
     by_kind = {
-        kind: render_page(build_report(make_tokenizer(), WORDS, None, None, {}, None, {}, pretokenizer=kind))
+        kind: render_page(build_report(make_tokenizer(), WORDS, None, {}, None, {}, pretokenizer=kind))
         for kind in ("bert", "white-space")
     }
     assert "A word is what BERT" in by_kind["bert"]
@@ -144,13 +143,6 @@ def test_probe_words_are_split_by_each_vocabulary() -> None:
     assert probes["insulin"][0] == ["insulin"]
     assert probes["RecA"][0] == ["R", "##e", "##c", "##A"]
     assert probes["insulin"][1] == ["[UNK]"]
-
-
-def test_curve_ends_at_the_vocabulary_and_lists_the_others() -> None:
-    curve = build_full_report()["curve"]
-    assert curve["points"][-1]["size"] == len(RANKED)
-    assert curve["points"][-1]["fertility"] == curve["vocabularies"][0]["fertility"]
-    assert [entry["size"] for entry in curve["vocabularies"]] == [len(RANKED), 11, 8]
 
 
 def test_benchmark_lengths_include_special_tokens(benchmarks: Path) -> None:
@@ -182,7 +174,7 @@ def test_relative_lengths_and_shares_of_too_long_inputs(tmp_path: Path) -> None:
     tokenizer = make_wordpiece("the", "##e", "th", "b", "##a", "n", "na", casing=UNCASED)
     small_tokenizer = make_wordpiece("t", "##h", "##e", "b", "a", "n", "##a")
     report = build_report(
-        tokenizer, WORDS, None, None, {"Small": small_tokenizer}, load_benchmark_texts(str(tmp_path)), {}
+        tokenizer, WORDS, None, {"Small": small_tokenizer}, load_benchmark_texts(str(tmp_path)), {}
     )
     (entry,) = report["evaluation"]["sets"]
     # With [CLS] and two [SEP]: theirs has 6, 512, 513 and 6 pieces, the small one 12, 1522, 1523 and 8.
@@ -193,22 +185,14 @@ def test_relative_lengths_and_shares_of_too_long_inputs(tmp_path: Path) -> None:
     assert cells[1:] == ["25.00\u202f%", "259.2", "766.2 (2.96)", "80.7 (1.31)", "61.6"]
 
 
-def test_repeated_vocabulary_name_is_refused() -> None:
-    with pytest.raises(ValueError, match="named 'this vocabulary'"):
-        build_report(
-            make_tokenizer(), WORDS, None, None, {"this vocabulary": make_other_tokenizer()}, None, {}
-        )
-
-
 def test_report_of_a_unigram_vocabulary() -> None:
     report = build_report(
         make_unigram("▁the", "▁", "e"),
         WORDS,
         None,
-        None,
         {"Theirs": make_other_tokenizer()},
         None,
-        {"name": "SP"},
+        {},
     )
     assert report["vocabularies"][0]["unreachable"] is None
     assert "not looked for" in render_page(report)
@@ -216,29 +200,17 @@ def test_report_of_a_unigram_vocabulary() -> None:
 
 
 def test_unknown_words_are_shown_and_do_not_count_as_whole() -> None:
-    report = build_report(
-        make_unigram("▁", "▁DNA"), WORDS, None, None, {"Theirs": make_wordpiece("DNA")}, None, {}
-    )
+    report = build_report(make_unigram("▁", "▁DNA"), WORDS, None, {"Theirs": make_wordpiece("DNA")}, None, {})
     probes = {entry["word"]: entry["pieces"] for entry in report["probes"]}
     assert probes["DNA"] == [["▁DNA"], ["DNA"]]
     assert probes["RecA"] == [["▁", "<unk>"], ["[UNK]"]]
-    bare = build_report(make_unigram("DNA"), WORDS, None, None, {}, None, {})
+    bare = build_report(make_unigram("DNA"), WORDS, None, {}, None, {})
     bare["probes"] = [{"word": "x", "pieces": [["<unk>"]]}, {"word": "y", "pieces": [["y"]]}]
     assert "<b>1</b> of 2" in render_page(bare)
 
 
 def test_report_without_words() -> None:
-    assert render_page(
-        build_report(
-            make_tokenizer(),
-            {},
-            None,
-            vocabulary_metrics.measure_curve(RANKED, make_tokenizer(), {}),
-            {},
-            None,
-            {},
-        )
-    )
+    assert render_page(build_report(make_tokenizer(), {}, None, {}, None, {}))
 
 
 def test_report_bytes_are_independent_of_the_hash_seed(benchmarks: Path) -> None:
@@ -274,15 +246,12 @@ def test_the_page_shows_what_was_measured(benchmarks: Path) -> None:
     headings = [heading.text_content() for heading in tree.iter("h2")]
     assert headings == [
         "At a glance",
-        "Size against fertility",
         "Biomedical words, piece by piece",
         "Length of the evaluation sets’ inputs",
         "Alphabet",
         "Pieces that no text can yield",
-        "Overlap with other vocabularies",
-        "Longest pieces",
     ]
-    assert tree.findtext(".//title") == "Vocabulary report: Ours <1>"
+    assert tree.findtext(".//title") == "Vocabulary report"
     for expected in ("12,345", "a & b", "held out", "1.6000"):
         assert expected in text, expected
     (cell,) = select(tree, "//tr[th='RecA']/td[1]")
@@ -304,10 +273,9 @@ def test_page_has_no_scripts_links_or_external_resources(benchmarks: Path) -> No
 
 def test_hostile_pieces_and_names_are_escaped() -> None:
     tokenizer = make_wordpiece(*HOSTILE, "a")
-    about: dict[str, Any] = {"name": HOSTILE[0], HOSTILE[1]: HOSTILE[2], "x": {"y": HOSTILE[0]}}
+    about: dict[str, Any] = {HOSTILE[0]: HOSTILE[0], HOSTILE[1]: HOSTILE[2], "x": {"y": HOSTILE[0]}}
     words = dict.fromkeys(HOSTILE, 1)
-    curve = vocabulary_metrics.measure_curve([*SPECIAL_TOKENS, *HOSTILE, "a"], tokenizer, words)
-    report = build_report(tokenizer, words, None, curve, {HOSTILE[10]: make_other_tokenizer()}, None, about)
+    report = build_report(tokenizer, words, None, {HOSTILE[10]: make_other_tokenizer()}, None, about)
     report["probes"] = [{"word": piece, "pieces": [[piece], [piece]]} for piece in HOSTILE]
     html = render_page(report)
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e\ue000]", html)
@@ -320,18 +288,6 @@ def test_hostile_pieces_and_names_are_escaped() -> None:
     assert boxes == [spell_out_invisible(piece) for piece in HOSTILE]
 
 
-def test_page_name_replaces_the_default_name_only() -> None:
-    report = build_report(make_tokenizer(), WORDS, None, None, {"Theirs": make_other_tokenizer()}, None, {})
-    assert parse_html(render_page(report)).findtext(".//title") == "Vocabulary report"
-    named = parse_html(render_page(report, "a<b"))
-    assert named.findtext(".//title") == named.findtext(".//h1") == "Vocabulary report: a<b"
-    assert "this vocabulary" not in named.text_content()
-    assert report["vocabularies"][0]["name"] == "this vocabulary"
-    assert render_page(report, "Theirs") == render_page(report)
-    theirs = build_report(make_tokenizer(), WORDS, None, None, {}, None, {"name": "Given"})
-    assert render_page(theirs, "v1") == render_page(theirs)
-
-
 def test_nested_build_facts_are_shown_as_text() -> None:
     about = {
         "hold_out": 0.01,
@@ -340,9 +296,9 @@ def test_nested_build_facts_are_shown_as_text() -> None:
         "dummies": [],
         "specials": ["@GENE$", "<x>"],
         "alphabet": None,
-        "curve": False,
+        "cased": False,
     }
-    tree = parse_html(render_page(build_report(make_tokenizer(), WORDS, None, None, {}, None, about)))
+    tree = parse_html(render_page(build_report(make_tokenizer(), WORDS, None, {}, None, about)))
     rows = {row.findtext("th"): "|".join(row.find("td").itertext()) for row in select(tree, "//details//tr")}
     assert rows == {
         "hold out": "0.01",
@@ -351,7 +307,7 @@ def test_nested_build_facts_are_shown_as_text() -> None:
         "dummies": "none",
         "specials": "@GENE$, <x>",
         "alphabet": "none",
-        "curve": "no",
+        "cased": "no",
     }
 
 
@@ -378,38 +334,3 @@ def test_invisible_characters_are_spelled_out() -> None:
     assert spell_out_invisible("\u0301e\u0301") == "\u25cc\u0301e\u0301"
     assert spell_out_invisible("\ud800 x") == "U+D800U+0020x"
     assert spell_out_invisible("a b\n", keep=" \n") == "a b\n"
-
-
-# The chart
-
-
-def test_curve_is_within_the_chart() -> None:
-    points = [{"size": 2**n * 100, "fertility": 9 - n} for n in range(8)]
-    others = [{"name": f"other {n}", "size": 30_000 + n, "fertility": 1.2} for n in range(7)]
-    curve = plot_curve({"points": points, "vocabularies": [{}, *others]}, "ours")
-    assert curve.line == sorted(curve.line)
-    assert len(curve.line) == 8
-    dots = [place for *_, place in curve.dots]
-    assert all(0 <= x <= 100 and 0 <= y <= 100 for x, y in (*curve.line, *dots))
-    steps = {round(right[0] - left[0], 6) for left, right in itertools.pairwise(curve.line)}
-    assert len(steps) == 1  # a doubling is always as wide
-    assert (curve.sizes, curve.fertilities) == ((100, 30_006), (1, 9))
-    assert [name for name, *_ in curve.dots] == ["ours", *(f"other {n}" for n in range(7))]
-
-
-@pytest.mark.parametrize(("size", "fertility"), [(1, 0.0), (7, 1.0), (30_522, 1.13), (10**6, 99.0)])
-def test_a_single_point_makes_a_chart(size: int, fertility: float) -> None:
-    curve = plot_curve({"points": [{"size": size, "fertility": fertility}], "vocabularies": [{}]}, "ours")
-    ((x, y),) = curve.line
-    assert x == 50
-    assert 0 <= y <= 100
-    assert curve.fertilities[0] < curve.fertilities[1]
-
-
-def test_page_draws_the_curve_and_a_dot_for_each_vocabulary() -> None:
-    report = build_full_report()
-    tree: Any = lxml.html.document_fromstring(render_page(report))
-    (line,) = tree.iter("polyline")
-    assert len(line.get("points").split()) == len(report["curve"]["points"])
-    dots = tree.xpath("//*[@class='curve']/i/@title")
-    assert [dot.partition(":")[0] for dot in dots] == [entry["name"] for entry in report["vocabularies"]]

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from bioshards.vocab.tokenizer import alphabet, hugging_face
+from bioshards.vocab.options import VocabularyRecipe
+from bioshards.vocab.tokenizer import hugging_face, wordpiece
 from bioshards.vocab.tokenizer.pretokenizer import Casing, Pretokenizer
 from bioshards.vocab.tokenizer.wordpiece import SPECIAL_TOKENS
-from bioshards.vocab.training.vocabulary_recipes import VocabularyRecipe
 
 TEXTS = [
     "IL-6 binds naloxone, and (p < 0.05).",
@@ -32,11 +32,11 @@ CASINGS = [Casing(*flags) for flags in itertools.product((False, True), repeat=2
 def make_wordpiece(casing: Casing) -> Tokenizer:
     split = Pretokenizer(casing)
     words = {"naloxone": 2, "Ménière": 1, "中": 1}
-    letters = alphabet.build_alphabet({part: 1 for word in words for part in split(word)}, 1, split)
+    letters = wordpiece.build_alphabet({part: 1 for word in words for part in split(word)}, 1, split)
     pieces = [
         *SPECIAL_TOKENS,
         "@GENE$",
-        *alphabet.iter_pieces(letters, split),
+        *wordpiece.iter_pieces(letters, split),
         *split("binds"),
         "##inds",
         *split("IL"),
@@ -45,8 +45,8 @@ def make_wordpiece(casing: Casing) -> Tokenizer:
 
 
 def make_unigram(casing: Casing) -> Tokenizer:
-    letters = [character for character in alphabet.ASCII if character not in "XYZ"]
-    pieces = [(name, 0.0) for name in (*hugging_face.ALBERT_SPECIAL_TOKENS, "@GENE$")]
+    letters = [character for character in wordpiece.ASCII if character not in "XYZ"]
+    pieces = [(name, 0.0) for name in (*wordpiece.ALBERT_SPECIAL_TOKENS, "@GENE$")]
     pieces += [("▁", -3.0), ("▁bind", -4.0), ("ing", -4.5), ("▁na", -5.0)]
     pieces += [(letter, -6.0 - number / 10) for number, letter in enumerate([*letters, "é", "κ"])]
     return hugging_face.make_unigram_tokenizer(pieces, casing, ["@GENE$"])
@@ -172,6 +172,6 @@ def test_order_of_reserved_tokens(unused: int, expected: list[str]) -> None:
 
 def test_order_of_reserved_tokens_in_a_sentencepiece_model() -> None:
     reserved = VocabularyRecipe(
-        algorithm="unigram", sentencepiece=True, num_unused_tokens=1, entity_placeholders=("@GENE$",)
+        algorithm="unigram", num_unused_tokens=1, entity_placeholders=("@GENE$",)
     ).reserved_tokens
     assert reserved == ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "[unused0]", "@GENE$"]

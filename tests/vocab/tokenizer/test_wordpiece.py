@@ -1,4 +1,4 @@
-"""Alphabet, conversion of SentencePiece pieces to WordPiece, and assembly of a vocabulary."""
+"""The alphabet, reachable pieces, and assembly of a vocabulary."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.vocab.tokenizer import alphabet, hugging_face, wordpiece
-from bioshards.vocab.tokenizer.alphabet import ASCII, GREEK
+from bioshards.vocab.tokenizer import hugging_face, wordpiece
 from bioshards.vocab.tokenizer.pretokenizer import Casing, Pretokenizer
+from bioshards.vocab.tokenizer.wordpiece import ASCII, GREEK
 
 UNCASED = Pretokenizer(Casing(True, True))
 CASED = Pretokenizer()
@@ -20,9 +20,9 @@ CASED = Pretokenizer()
 
 
 def test_alphabet_always_has_ascii_and_greek() -> None:
-    cased = set(alphabet.build_alphabet({"x": 1}, 0.99, CASED).characters)
+    cased = set(wordpiece.build_alphabet({"x": 1}, 0.99, CASED).characters)
     assert set(ASCII) | set(GREEK) == cased
-    uncased = set(alphabet.build_alphabet({"x": 1}, 0.99, UNCASED).characters)
+    uncased = set(wordpiece.build_alphabet({"x": 1}, 0.99, UNCASED).characters)
     assert uncased == {character for character in cased if character == character.lower()}
     assert len(ASCII) == 94
     assert len(GREEK) == 24 + 25
@@ -42,29 +42,21 @@ def test_equally_frequent_characters_are_all_in_or_all_out() -> None:
 
 
 def find_other_characters(words: dict[str, int], share: float) -> str:
-    found = alphabet.build_alphabet(words, share, CASED)
+    found = wordpiece.build_alphabet(words, share, CASED)
     return "".join(sorted(set(found.characters) - set(ASCII) - set(GREEK), key="éñøł".index))
 
 
 def test_alphabet_has_rarest_count_and_coverage() -> None:
-    result = alphabet.build_alphabet({"éa": 10, "ñ": 5, "ø": 1}, 0.9, CASED)
+    result = wordpiece.build_alphabet({"éa": 10, "ñ": 5, "ø": 1}, 0.9, CASED)
     assert (result.rarest, result.coverage) == (5, 25 / 26)
-    assert alphabet.build_alphabet({}, 0.9, CASED)[1:] == (0, 1.0)
+    assert wordpiece.build_alphabet({}, 0.9, CASED)[1:] == (0, 1.0)
 
 
 def test_only_word_characters_have_a_continuation_piece() -> None:
-    characters = alphabet.build_alphabet({"中é": 1}, 1, CASED)
-    forms = set(alphabet.iter_pieces(characters, CASED))
+    characters = wordpiece.build_alphabet({"中é": 1}, 1, CASED)
+    forms = set(wordpiece.iter_pieces(characters, CASED))
     assert {"é", "##é", "中", ".", "(", "α", "##α", "A", "##A", "7", "##7"} <= forms
     assert not {"##中", "##.", "##(", "##_", "##~"} & forms
-
-
-# From SentencePiece
-
-
-def test_sentencepiece_pieces_become_wordpieces() -> None:
-    pieces = ["▁bind", "ing", "▁", "s", "▁a"]
-    assert list(wordpiece.wordpieces_from_sentencepiece(pieces)) == ["bind", "##ing", "##s", "a"]
 
 
 @pytest.mark.parametrize(
@@ -86,33 +78,19 @@ def test_cased_and_accented_pieces_are_reachable_in_a_cased_vocabulary() -> None
     assert wordpiece.is_reachable("##", CASED) is False
 
 
-RESERVED, FORMS, LEARNED = ["[PAD]", "[UNK]"], ["a", "b", "##a"], ["a", "0.5", "ab", "ab", "##ba", "abba"]
+REQUIRED = ["[PAD]", "[UNK]", "a", "b", "##a"]
+LEARNED = ["a", "0.5", "ab", "ab", "##ba", "abba"]
 
 
 def test_vocabulary_is_reserved_tokens_alphabet_and_best_pieces() -> None:
     expected = ["[PAD]", "[UNK]", "a", "b", "##a", "ab", "##ba", "abba"]
     for size in (5, 6, 7, 8):
-        assert wordpiece.assemble_vocabulary(size, RESERVED, FORMS, LEARNED, CASED) == expected[:size]
-
-
-def test_without_pretokenizer_unreachable_pieces_are_kept() -> None:
-    assert wordpiece.assemble_vocabulary(5, RESERVED, [], LEARNED, None) == [
-        "[PAD]",
-        "[UNK]",
-        "a",
-        "0.5",
-        "ab",
-    ]
-
-
-def test_size_smaller_than_the_alphabet_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"--size 4 has no room for the 2 reserved .* alphabet, 5"):
-        wordpiece.assemble_vocabulary(4, RESERVED, FORMS, LEARNED, CASED)
+        assert wordpiece.assemble_vocabulary(size, REQUIRED, LEARNED, CASED) == expected[:size]
 
 
 def test_size_above_the_number_of_pieces_is_refused() -> None:
     with pytest.raises(wordpiece.TooFewPiecesError, match="give --size 8 or less, or more text") as raised:
-        wordpiece.assemble_vocabulary(9, RESERVED, FORMS, LEARNED, CASED)
+        wordpiece.assemble_vocabulary(9, REQUIRED, LEARNED, CASED)
     assert raised.value.largest == 8
 
 
@@ -131,15 +109,11 @@ def test_words_of_the_alphabet_are_known_and_all_pieces_reachable(words: list[st
     for split in (CASED, UNCASED):
         casing = Casing() if split is CASED else Casing(True, True)
         word_counts = Counter(part for word in words for part in split(word))
-        letters = alphabet.build_alphabet(word_counts, 1, split)
-        alphabet_pieces = list(alphabet.iter_pieces(letters, split))
+        letters = wordpiece.build_alphabet(word_counts, 1, split)
+        required = [*wordpiece.SPECIAL_TOKENS, *wordpiece.iter_pieces(letters, split)]
         pieces = [*word_counts, *(f"##{word}" for word in word_counts)]
-        size = len(wordpiece.SPECIAL_TOKENS) + len(
-            set(alphabet_pieces) | {p for p in pieces if wordpiece.is_reachable(p, split)}
-        )
-        vocabulary = wordpiece.assemble_vocabulary(
-            size, wordpiece.SPECIAL_TOKENS, alphabet_pieces, pieces, split
-        )
+        size = len(set(required) | {p for p in pieces if wordpiece.is_reachable(p, split)})
+        vocabulary = wordpiece.assemble_vocabulary(size, required, pieces, split)
         tokenizer = hugging_face.make_wordpiece_tokenizer(vocabulary, casing)
         for word in words:
             assert "[UNK]" not in tokenizer.encode(word, add_special_tokens=False).tokens

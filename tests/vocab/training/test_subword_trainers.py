@@ -18,12 +18,13 @@ import sentencepiece as library
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.vocab.tokenizer import model_proto
-from bioshards.vocab.training import subword_trainers, trainer_process
+from bioshards.vocab.tokenizer import sentencepiece_model
+from bioshards.vocab.tokenizer.wordpiece import TooFewPiecesError
+from bioshards.vocab.training import subword_trainers
 from bioshards.vocab.training.subword_trainers import (
-    VocabSizeError,
     read_pieces,
-    train_sentencepiece,
+    train_bpe_wordpieces,
+    train_unigram,
     train_wordpieces,
 )
 from bioshards.vocab.training.unigram_seeds import find_seeds
@@ -53,13 +54,13 @@ def make_lines(words: dict[str, int]) -> list[str]:
     return [" ".join(occurrences[start : start + 12]) for start in range(0, len(occurrences), 12)]
 
 
-def train_from_text(algorithm: str, size: int, **options: Any) -> list[tuple[str, float]]:
+def train_from_text(size: int, **options: Any) -> list[tuple[str, float]]:
     """Train the library on the text itself."""
     model = io.BytesIO()
     library.SentencePieceTrainer.train(
         sentence_iterator=iter(make_lines(WORDS)),
         model_writer=model,
-        model_type=algorithm,
+        model_type="unigram",
         vocab_size=size,
         normalization_rule_name="identity",
         character_coverage=1.0,
@@ -74,23 +75,18 @@ def train_from_text(algorithm: str, size: int, **options: Any) -> list[tuple[str
 
 
 @pytest.mark.parametrize("size", [60, 250])
-def test_bpe_from_counts_equals_bpe_from_text(size: int) -> None:
-    assert read_pieces(train_sentencepiece(WORDS, "bpe", size)) == train_from_text("bpe", size)
-
-
-@pytest.mark.parametrize("size", [60, 250])
 def test_unigram_from_counts_equals_unigram_from_text(size: int, tmp_path: Path) -> None:
     file = tmp_path / "seeds.tsv"
     ordered = sorted(WORDS.items(), key=lambda pair: (-pair[1], pair[0]))
     file.write_text(
         "".join(f"{piece}\t{count}\n" for piece, count in find_seeds(ordered, 16)), encoding="utf-8"
     )
-    expected = train_from_text("unigram", size, seed_sentencepieces_file=str(file))
-    assert read_pieces(train_sentencepiece(WORDS, "unigram", size)) == expected
+    expected = train_from_text(size, seed_sentencepieces_file=str(file))
+    assert read_pieces(train_unigram(WORDS, size)) == expected
 
 
 def test_frequent_words_are_pieces_of_a_unigram_model() -> None:
-    found = dict(read_pieces(train_sentencepiece(WORDS, "unigram", 250)))
+    found = dict(read_pieces(train_unigram(WORDS, 250)))
     letters = [word for word in WORDS if re.fullmatch("[a-z]{1,15}", word)]  # no piece mixes them with others
     assert {f"▁{word}" for word in sorted(letters, key=lambda word: -WORDS[word])[:60]} <= found.keys()
 
@@ -101,9 +97,9 @@ def test_wordpieces_are_trained_on_each_occurrence() -> None:
 
 
 def test_words_are_repeated_by_their_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer_process, "CHARACTERS_PER_STRING", 20)
+    monkeypatch.setattr(subword_trainers, "CHARACTERS_PER_STRING", 20)
     words = [("a", 100), ("bcd", 7), ("x" * 50, 3), ("e", 1)]
-    texts = list(trainer_process.repeat_words(words))
+    texts = list(subword_trainers.repeat_words(words))
     assert Counter(" ".join(texts).split()) == Counter(dict(words))
     assert max(map(len, texts)) <= 20 + 51
     assert len(texts) > 10
@@ -112,11 +108,11 @@ def test_words_are_repeated_by_their_counts(monkeypatch: pytest.MonkeyPatch) -> 
 TRAINING_SCRIPT = """
 import hashlib, json, os, sys
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-from bioshards.vocab.training.subword_trainers import train_sentencepiece, train_wordpieces
+from bioshards.vocab.training.subword_trainers import train_bpe_wordpieces, train_unigram, train_wordpieces
 words = json.load(sys.stdin)
 alphabet = sorted({character for word in words for character in word})
-for algorithm in ("bpe", "unigram"):
-    print(hashlib.sha256(train_sentencepiece(words, algorithm, 250, alphabet)).hexdigest())
+print(hashlib.sha256(train_unigram(words, 250, alphabet)).hexdigest())
+print("\\n".join(train_bpe_wordpieces(words, 250, alphabet, 32)))
 print("\\n".join(train_wordpieces(words, 400, alphabet)))
 """
 
@@ -143,89 +139,72 @@ def test_bytes_are_independent_of_word_order_process_and_directory(tmp_path: Pat
     random.Random(3).shuffle(shuffled)
     again = train_in_subprocess(dict(shuffled), tmp_path / "in another place")
     assert once == again
-    assert once.splitlines()[2:] == train_wordpieces(WORDS, 400, ALPHABET)
+    assert once.splitlines()[-400:] == train_wordpieces(WORDS, 400, ALPHABET)
 
 
-@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
-def test_special_ids_are_those_of_albert(algorithm: Any) -> None:
-    found = read_pieces(train_sentencepiece(WORDS, algorithm, 200, control_symbols=CONTROLS))
+def test_special_ids_are_those_of_albert() -> None:
+    found = read_pieces(train_unigram(WORDS, 200, control_symbols=CONTROLS))
     assert [piece for piece, _ in found[:5]] == ["<pad>", "<unk>", *CONTROLS]
     assert len(found) == len({piece for piece, _ in found}) == 200
     assert not {"<s>", "</s>"} & dict(found).keys()
 
 
-@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
-def test_every_character_of_the_alphabet_is_a_piece(algorithm: Any) -> None:
+def test_every_character_of_the_alphabet_is_a_piece() -> None:
     ascii_and_more = [chr(code) for code in range(33, 127)] + ["é", "Ω", "𝛽", "中"]
-    found = dict(read_pieces(train_sentencepiece(WORDS, algorithm, 300, ascii_and_more)))
+    found = dict(read_pieces(train_unigram(WORDS, 300, ascii_and_more)))
     assert {*ascii_and_more, *ALPHABET, "▁"} <= found.keys()
 
 
 def test_rare_character_of_a_huge_corpus_is_a_piece() -> None:
     words = {"a": 10**12, "b": 1, "cc": 1}
-    for algorithm, size in (("bpe", 9), ("unigram", 6)):
-        assert {"b", "c"} <= dict(read_pieces(train_sentencepiece(words, algorithm, size))).keys()  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
-def test_coverage_drops_rare_characters_except_required_ones(algorithm: Any) -> None:
-    words = {**WORDS, "gaž": 5, "loż": 5}
-    found = dict(read_pieces(train_sentencepiece(words, algorithm, 150, ["ż"], character_coverage=0.999)))
-    assert "ž" not in found
-    assert {"ż", "g", "a"} <= found.keys()
+    assert {"b", "c"} <= dict(read_pieces(train_unigram(words, 6))).keys()
 
 
 def test_max_piece_length() -> None:
     words = {"phosphatidylinositol": 50, "phosphatidyl": 20, "inositol": 30}
-    assert "▁phosphatidylinositol" not in dict(read_pieces(train_sentencepiece(words, "bpe", 40)))
-    for algorithm, size in (("bpe", 32), ("unigram", 16)):
-        found = dict(read_pieces(train_sentencepiece(words, algorithm, size, max_piece_length=30)))  # type: ignore[arg-type]
-        assert "▁phosphatidylinositol" in found
+    letters = set("".join(words))
+    assert "▁phosphatidylinositol" not in dict(read_pieces(train_unigram(words, 16)))
+    assert "phosphatidylinositol" in train_bpe_wordpieces(words, 32, letters, 30)
+    assert "phosphatidylinositol" not in train_bpe_wordpieces(words, 32, letters, 16)
 
 
-@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
 @pytest.mark.parametrize("words", [WORDS, {"word": 1}, {"gene": 4, "genes": 3}])
-def test_error_of_a_too_small_corpus_names_the_largest_size(algorithm: Any, words: dict[str, int]) -> None:
-    with pytest.raises(
-        VocabSizeError, match=r"too small for a vocabulary of 20,000 pieces.* at most"
-    ) as caught:
-        train_sentencepiece(words, algorithm, 20_000)
+def test_error_of_a_too_small_corpus_names_the_largest_size(words: dict[str, int]) -> None:
+    with pytest.raises(TooFewPiecesError, match=r"pieces at most, and --size is 20,000") as caught:
+        train_unigram(words, 20_000)
     assert f"{caught.value.largest:,}" in str(caught.value)
-    assert (
-        len(read_pieces(train_sentencepiece(words, algorithm, caught.value.largest))) == caught.value.largest
-    )
+    assert len(read_pieces(train_unigram(words, caught.value.largest))) == caught.value.largest
 
 
-def test_error_of_a_too_small_corpus_for_wordpiece_names_the_largest_size() -> None:
-    with pytest.raises(VocabSizeError) as caught:
-        train_wordpieces({"word": 1}, 30_522, "dorw")
-    assert caught.value.largest == 11  # four characters in two forms, three merges
-    assert train_wordpieces({"word": 1}, 11, "dorw")[-1] == "word"
+def test_too_small_corpus_gives_fewer_wordpieces() -> None:
+    found = train_wordpieces({"word": 1}, 30_522, "dorw")
+    assert len(found) == 11  # four characters in two forms, three merges
+    assert found[-1] == "word"
+    assert set(train_bpe_wordpieces({"word": 1}, 30_522, "dorw", 32)) >= {"w", "##d", "word"}
 
 
-def test_error_of_a_too_small_size_has_the_numbers() -> None:
-    with pytest.raises(
-        ValueError, match=r"of 6 pieces has no room for 5 special pieces and 7 characters: .* 12"
-    ):
-        train_sentencepiece({"abc": 9}, "bpe", 6, "xyz", CONTROLS)
-    assert len(read_pieces(train_sentencepiece({"abc": 9}, "bpe", 12, "xyz", CONTROLS))) == 12
-    with pytest.raises(ValueError, match=r"of 5 pieces has no room for 3 characters in two forms: .* 6"):
-        train_wordpieces({"abc": 9}, 5, "abc")
+def test_size_without_room_for_the_characters_is_the_library_s_error() -> None:
+    with pytest.raises(ValueError, match=r"sentencepiece cannot train on these 1 words: .*size"):
+        train_unigram({"abc": 9}, 6, "xyz", CONTROLS)
+    assert len(read_pieces(train_unigram({"abc": 9}, 12, "xyz", CONTROLS))) == 12
+    with pytest.raises(ValueError, match=r"sentencepiece cannot train on these 1 words: .*size"):
+        train_bpe_wordpieces({"abcd": 1}, 3, set("abcd"), 32)
     assert train_wordpieces({"abc": 9}, 6, "abc") == ["a", "b", "c", "##a", "##b", "##c"]
 
 
 @pytest.mark.parametrize("words", [{}, {"": 4}, {"a\tb": 3}, {"x" * 101: 5}, {"a": 0}, {"▁": 2, "▅": 2}])
 def test_nothing_to_train_on_is_an_error(words: dict[str, int]) -> None:
-    for algorithm in ("bpe", "unigram"):
-        with pytest.raises(ValueError, match="no word to train on"):
-            train_sentencepiece(words, algorithm, 100)
+    with pytest.raises(ValueError, match="no word to train on"):
+        train_unigram(words, 100)
+    with pytest.raises(ValueError, match="no word to train on"):
+        train_bpe_wordpieces(words, 100, "bcd", 32)
     with pytest.raises(ValueError, match="no word to train on"):
         train_wordpieces(words, 100, "bcd")
 
 
 def test_sentencepiece_error_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match=r"cannot train on these 1 words: .*already defined"):
-        train_sentencepiece({"abc": 9}, "bpe", 12, control_symbols=["[CLS]", "[CLS]"])
+        train_unigram({"abc": 9}, 12, control_symbols=["[CLS]", "[CLS]"])
     assert capfd.readouterr() == ("", "")
 
 
@@ -257,13 +236,16 @@ HOSTILE = {
 
 def test_unusual_words_are_trained_without_output(capfd: pytest.CaptureFixture[str]) -> None:
     alphabet = sorted({character for word in HOSTILE for character in word})
-    for algorithm in ("bpe", "unigram"):
-        model = train_sentencepiece({**WORDS, **HOSTILE}, algorithm, 200, alphabet, CONTROLS)
-        found = [piece for piece, _ in read_pieces(model)]
-        assert len(set(found)) == 200
-        assert {"\x07", "\u2028", "\U0010ffff", "[CLS]"} <= set(found)
-        assert not [piece for piece in found if {*piece} & {*"\0\t\n\r ▅"}]
+    model = train_unigram({**WORDS, **HOSTILE}, 200, alphabet, CONTROLS)
+    found = [piece for piece, _ in read_pieces(model)]
+    assert len(set(found)) == 200
+    assert {"\x07", "\u2028", "\U0010ffff", "[CLS]"} <= set(found)
+    assert not [piece for piece in found if {*piece} & {*"\0\t\n\r ▅"}]
     all_characters = sorted({*alphabet, *ALPHABET})
+    pieces = train_bpe_wordpieces({**WORDS, **HOSTILE}, 200, all_characters, 32)
+    assert len(set(pieces)) == 200
+    assert {"\x07", "\u2028"} <= {piece.removeprefix("##") for piece in pieces}
+    assert not [piece for piece in pieces if {*piece} & {*"\0\t\n\r ▁▅"}]
     assert len(set(train_wordpieces({**WORDS, **HOSTILE}, 250, all_characters))) == 250
     assert capfd.readouterr() == ("", "")
 
@@ -273,25 +255,25 @@ def test_unusual_words_are_trained_without_output(capfd: pytest.CaptureFixture[s
 def test_any_words_give_a_model_or_an_explained_error(words: dict[str, int]) -> None:
     alphabet = {character for word in words for character in word}
     size = 12 + len(alphabet)
-    for algorithm in ("bpe", "unigram"):
-        message = ""
-        try:
-            model = train_sentencepiece(words, algorithm, size, alphabet)
-        except ValueError as error:
-            message = str(error)
-        if message:
-            assert "too small for" in message or "no word to train on" in message
-        else:
-            assert len(read_pieces(model)) == size
+    error = ""
+    try:
+        num_pieces = len(read_pieces(train_unigram(words, size, alphabet)))
+        num_wordpieces = len(train_bpe_wordpieces(words, 2 * size, alphabet, 32))
+    except ValueError as caught:
+        error = str(caught)
+    if error:
+        assert "pieces at most" in error or "no word to train on" in error
+    else:
+        assert num_pieces == size
+        assert num_wordpieces <= 2 * size
 
 
 def test_removed_option_leaves_the_pieces() -> None:
-    model = train_sentencepiece(WORDS, "unigram", 250, control_symbols=CONTROLS)
+    model = train_unigram(WORDS, 250, control_symbols=CONTROLS)
     assert b"bioshards-" not in model
-    assert model_proto.remove_option(model, b"no such value") == model
-    shorter = model_proto.remove_option(
-        model, b"[SEP]"
-    )  # an option is taken out, the piece of that name stays
+    assert sentencepiece_model.remove_option(model, b"no such value") == model
+    # An option is taken out, the piece of that name stays.
+    shorter = sentencepiece_model.remove_option(model, b"[SEP]")
     assert len(shorter) == len(model) - len(b"[SEP]") - 3
     assert read_pieces(shorter) == read_pieces(model)
 
@@ -303,8 +285,8 @@ def test_bpe_wordpieces_resemble_those_of_the_wordpiece_trainer() -> None:
     """Ties are broken differently, so that in a small corpus most but not all pieces are equal."""
     words = {"binding": 40, "binds": 30, "bind": 25, "kinding": 9, "ends": 7, "king": 5, "(": 50, "β": 3}
     letters = set("".join(words))
-    ours = subword_trainers.train_bpe_wordpieces(words, 30, letters, 32)
-    theirs = subword_trainers.train_wordpieces(words, 2 * len(letters) + 12, letters)
+    ours = train_bpe_wordpieces(words, 30, letters, 32)
+    theirs = train_wordpieces(words, 2 * len(letters) + 12, letters)
     merged_pieces = [piece for piece in theirs if len(piece.removeprefix("##")) > 1]
     assert set(merged_pieces[:8]) <= set(ours)
     assert {"bind", "##ing"} <= set(ours)
@@ -313,10 +295,7 @@ def test_bpe_wordpieces_resemble_those_of_the_wordpiece_trainer() -> None:
 @given(st.dictionaries(st.text("abcβ(", min_size=1, max_size=6), st.integers(1, 50), min_size=1))
 def test_bpe_wordpieces_occur_in_the_words(words: dict[str, int]) -> None:
     letters = set("".join(words))
-    try:
-        found = subword_trainers.train_bpe_wordpieces(words, 500, letters, 32)
-    except subword_trainers.VocabSizeError as error:
-        found = subword_trainers.train_bpe_wordpieces(words, error.largest, letters, 32)
+    found = train_bpe_wordpieces(words, 500, letters, 32)
     assert len(found) == len(set(found))
     for piece in found:
         text = piece.removeprefix("##")
@@ -327,20 +306,11 @@ def test_bpe_wordpieces_occur_in_the_words(words: dict[str, int]) -> None:
 def test_bpe_wordpieces_are_independent_of_word_order() -> None:
     words = {f"w{number % 7}x{number}": number % 11 + 1 for number in range(200)}
     letters = set("".join(words))
-    assert subword_trainers.train_bpe_wordpieces(
-        words, 60, letters, 32
-    ) == subword_trainers.train_bpe_wordpieces(dict(reversed(words.items())), 60, letters, 32)
+    assert train_bpe_wordpieces(words, 60, letters, 32) == train_bpe_wordpieces(
+        dict(reversed(words.items())), 60, letters, 32
+    )
 
 
 def test_bpe_wordpieces_skip_words_with_other_or_private_characters() -> None:
-    found = subword_trainers.train_bpe_wordpieces(
-        {"ab": 3, "a\U000f0001": 99, "az": 99}, 3, {"a", "b", "\U000f0001"}, 32
-    )
+    found = train_bpe_wordpieces({"ab": 3, "a\U000f0001": 99, "az": 99}, 3, {"a", "b", "\U000f0001"}, 32)
     assert set(found) == {"ab", "##b", "a"}
-
-
-def test_bpe_wordpieces_refuse_too_few_words_or_sizes() -> None:
-    with pytest.raises(ValueError, match="no word to train on"):
-        subword_trainers.train_bpe_wordpieces({"x": 1}, 10, {"a"}, 32)
-    with pytest.raises(ValueError, match="fewer than the 4 characters"):
-        subword_trainers.train_bpe_wordpieces({"abcd": 1}, 3, set("abcd"), 32)

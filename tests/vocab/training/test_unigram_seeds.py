@@ -15,7 +15,7 @@ WORDS = st.dictionaries(st.text("abβ", min_size=1, max_size=10), st.integers(1,
 
 
 def count_seeds_by_brute_force(
-    words: list[tuple[str, int]], max_length: int, limit: int, characters: str = ""
+    words: list[tuple[str, int]], max_length: int, limit: int
 ) -> list[tuple[str, int]]:
     """Compute the result of ``find_seeds`` by counting every substring."""
     counts: Counter[str] = Counter()
@@ -24,10 +24,6 @@ def count_seeds_by_brute_force(
         for start in range(len(text)):
             for end in range(start + 1, min(len(text), start + max_length) + 1):
                 counts[text[start:end]] += count
-    if characters:
-        counts = Counter(
-            {seed: n for seed, n in counts.items() if {*seed} <= {SENTENCEPIECE_SPACE, *characters}}
-        )
     always_longer = {seed[:-1] for seed, count in counts.items() if counts[seed[:-1]] == count}
     seeds = [
         (seed, count)
@@ -43,16 +39,6 @@ def count_seeds_by_brute_force(
 def test_seeds_equal_brute_force_count(counts: dict[str, int], max_length: int, limit: int) -> None:
     words = list(counts.items())
     assert find_seeds(words, max_length, limit) == count_seeds_by_brute_force(words, max_length, limit)
-
-
-@given(WORDS, st.integers(2, 7), st.sampled_from(["a", "ab", "β"]))
-def test_a_seed_has_only_the_characters_allowed(
-    counts: dict[str, int], max_length: int, characters: str
-) -> None:
-    words = list(counts.items())
-    assert find_seeds(words, max_length, 1000, characters) == count_seeds_by_brute_force(
-        words, max_length, 1000, characters
-    )
 
 
 @given(WORDS, st.integers(2, 7))

@@ -8,7 +8,7 @@ from itertools import count, islice
 from random import Random
 from typing import Any, Final
 
-from bioshards.evaluate.benchmarks.readers import pubmedqa
+from bioshards.evaluate.benchmarks.readers import split_pubmedqa
 from tests.support.evaluate.sample.sample_relations import format_tsv
 from tests.support.evaluate.sample.sample_sentences import (
     FACTOIDS,
@@ -122,7 +122,7 @@ def _pubmedqa_files() -> FileContents:
             "final_decision": answer,
         }
     answers = {pmid: str(one["final_decision"]) for pmid, one in questions.items()}
-    _, _, test = pubmedqa.split_ids(answers)
+    _, _, test = split_pubmedqa(answers)
     return {
         "pubmedqa/data/ori_pqal.json": _json_line(questions),
         "pubmedqa/data/test_ground_truth.json": _json_line({pmid: answers[pmid] for pmid in test}),

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from bioshards.vocab.pretraining.objectives.document_rng import (
+from bioshards.vocab.pretraining.objectives import (
     DocumentRng,
     derive_document_key,
 )

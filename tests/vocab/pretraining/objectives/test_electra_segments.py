@@ -12,15 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.vocab.pretraining.objectives import electra_segments
-from bioshards.vocab.pretraining.objectives.document_rng import DocumentRng, RandomSource, derive_document_key
-from bioshards.vocab.pretraining.objectives.example_recipes import DEFAULTS, ExampleRecipe
-from bioshards.vocab.pretraining.objectives.rows import (
+from bioshards.vocab.pretraining import objectives
+from bioshards.vocab.pretraining.example_recipes import DEFAULTS, ExampleRecipe
+from bioshards.vocab.pretraining.objectives import (
     NUM_PAIR_SPECIALS,
+    DocumentRng,
     ExampleRow,
+    RandomSource,
     RowSpan,
     TokenRange,
     count_tokens,
+    derive_document_key,
 )
 from tests.support.vocab.reference_cases import (
     ScriptedRandom,
@@ -44,7 +46,7 @@ LONG = 0.99
 
 def build_rows(sentences: Sequence[int], rng: RandomSource, **recipe: Any) -> list[ExampleRow]:
     return list(
-        electra_segments.build_rows(0, sentence_offsets(sentences, 0), rng, replace(PUBLISHED, **recipe))
+        objectives.build_electra_rows(0, [sentence_offsets(sentences, 0)], rng, replace(PUBLISHED, **recipe))
     )
 
 
@@ -66,7 +68,7 @@ def test_rows_equal_recorded_output_of_the_reference(number: int) -> None:
     rng.random()  # the reference draws this one for the row of the previous document
     offsets = sentence_offsets(case["sentences"])
     rows = list(
-        electra_segments.build_rows(0, offsets, rng, replace(PUBLISHED, max_seq_length=case["length"]))
+        objectives.build_electra_rows(0, [offsets], rng, replace(PUBLISHED, max_seq_length=case["length"]))
     )
     assert [
         [_list_bounds(row.segment_a, offsets[0]), _list_bounds(row.segment_b, offsets[0])] for row in rows
@@ -250,9 +252,9 @@ def test_statistics_of_many_documents_equal_those_of_the_reference(length: int) 
     rows = [
         row
         for number, sentences in enumerate(documents)
-        for row in electra_segments.build_rows(
+        for row in objectives.build_electra_rows(
             number,
-            sentence_offsets(sentences),
+            {number: sentence_offsets(sentences)},
             rng.reseed(derive_document_key(0, 0, str(number))),
             recipe,
         )
@@ -286,7 +288,7 @@ RECIPES = st.builds(
 @given(SENTENCES, RECIPES, st.integers(0, 1 << 64))
 def test_every_token_is_in_one_row_or_lost(sentences: list[int], recipe: ExampleRecipe, seed: int) -> None:
     offsets = sentence_offsets(sentences)
-    rows = list(electra_segments.build_rows(0, offsets, DocumentRng().reseed(seed), recipe))
+    rows = list(objectives.build_electra_rows(0, [offsets], DocumentRng().reseed(seed), recipe))
     used = [token for row in rows for token in expand_ranges(row.segment_a + row.segment_b)]
     assert len(used) == len(set(used))
     assert set(used) <= set(range(offsets[0], offsets[-1]))
@@ -299,7 +301,7 @@ def test_every_token_is_in_one_row_or_lost(sentences: list[int], recipe: Example
 @given(SENTENCES, RECIPES, st.integers(0, 1 << 64))
 def test_rows_fit_and_have_correct_spans(sentences: list[int], recipe: ExampleRecipe, seed: int) -> None:
     offsets = sentence_offsets(sentences)
-    for row in electra_segments.build_rows(0, offsets, DocumentRng().reseed(seed), recipe):
+    for row in objectives.build_electra_rows(0, [offsets], DocumentRng().reseed(seed), recipe):
         assert row.segment_a
         assert len(input_positions(row)) <= recipe.max_seq_length
         assert all(start < stop for start, stop in row.segment_a + row.segment_b)
@@ -318,8 +320,8 @@ def test_rows_are_independent_of_other_documents(
         rng = DocumentRng()
         return {
             number: list(
-                electra_segments.build_rows(
-                    number, offsets[number], rng.reseed(derive_document_key(1, 0, str(number))), recipe
+                objectives.build_electra_rows(
+                    number, offsets, rng.reseed(derive_document_key(1, 0, str(number))), recipe
                 )
             )
             for number in numbers

@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 
 from bioshards.corpus.errors import UsageError
 from bioshards.pipelines import shards_to_pretraining
-from bioshards.train.config.model_families import FAMILIES, LABELLED_OBJECTIVES
-from bioshards.vocab.pretraining.objectives import example_recipes
-from bioshards.vocab.pretraining.objectives.example_recipes import (
+from bioshards.train.presets import PRETRAINING_SETS
+from bioshards.train.recipe import FAMILIES, LABELLED_OBJECTIVES
+from bioshards.vocab.pretraining import example_recipes
+from bioshards.vocab.pretraining.example_recipes import (
     DEFAULTS,
     OBJECTIVES,
     PRESETS,
     ExampleRecipe,
 )
-from bioshards.vocab.pretraining.row_plan import BUILDERS
+from bioshards.vocab.pretraining.objectives import BUILDERS
 
 
 def test_unknown_objective_is_refused() -> None:
@@ -180,3 +181,13 @@ def test_the_trainer_has_a_default_family_for_every_objective() -> None:
 
 def test_the_trainer_knows_no_objective_that_is_not_registered() -> None:
     assert {name for family in FAMILIES.values() for name in family.data_objectives} <= set(OBJECTIVES)
+
+
+def test_trainer_knows_the_sets_of_its_presets() -> None:
+    """A paper has one name in all commands, and one objective and length."""
+    known = {name: (recipe.objective, recipe.max_seq_length) for name, recipe in PRESETS.items()}
+    assert known.keys() <= PRETRAINING_SETS.keys()
+    for name, paper in PRETRAINING_SETS.items():
+        stem = name.removesuffix("-100k").removesuffix("-pmc").removesuffix("-large")
+        if stem in known:
+            assert (paper.objective, paper.max_seq_length) == known[stem], name

@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.vocab.pretraining.objectives import plain_packing
-from bioshards.vocab.pretraining.objectives.example_recipes import ExampleRecipe
-from bioshards.vocab.pretraining.objectives.rows import SEP_RANGE, ExampleRow, RowSpan, count_tokens
+from bioshards.vocab.pretraining import objectives
+from bioshards.vocab.pretraining.example_recipes import ExampleRecipe
+from bioshards.vocab.pretraining.objectives import SEP_RANGE, ExampleRow, RowSpan, count_tokens
 from tests.support.vocab.reference_cases import (
     assert_spans_match,
     document_offsets,
@@ -24,7 +24,7 @@ from tests.support.vocab.reference_cases import (
 
 def pack_documents(documents: Sequence[Sequence[int]], length: int) -> list[ExampleRow]:
     return list(
-        plain_packing.build_rows(
+        objectives.pack_documents(
             range(len(documents)), document_offsets(documents), ExampleRecipe("plain", length)
         )
     )
@@ -66,7 +66,9 @@ def test_one_token_documents_in_the_shortest_row() -> None:
 
 
 def test_documents_are_packed_in_the_given_order() -> None:
-    found = plain_packing.build_rows([2, 0, 1], document_offsets([[1], [2], [3]]), ExampleRecipe("plain", 20))
+    found = objectives.pack_documents(
+        [2, 0, 1], document_offsets([[1], [2], [3]]), ExampleRecipe("plain", 20)
+    )
     assert [[span.document for span in row.spans] for row in found] == [[2, 0, 1]]
 
 
@@ -98,7 +100,7 @@ def test_every_token_is_in_exactly_one_row_in_order(
     offsets = document_offsets(documents)
     order = list(range(len(offsets)))
     shuffled.shuffle(order)
-    rows = list(plain_packing.build_rows(order, offsets, ExampleRecipe("plain", length)))
+    rows = list(objectives.pack_documents(order, offsets, ExampleRecipe("plain", length)))
     used = [
         token for row in rows for token in expand_ranges(row.segment_a) if (token, token + 1) != SEP_RANGE
     ]

@@ -13,14 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
-from bioshards.vocab.pretraining.objectives import sentence_pairs
-from bioshards.vocab.pretraining.objectives.document_rng import DocumentRng, RandomSource, derive_document_key
-from bioshards.vocab.pretraining.objectives.example_recipes import DEFAULTS, ExampleRecipe
-from bioshards.vocab.pretraining.objectives.rows import (
+from bioshards.vocab.pretraining import objectives
+from bioshards.vocab.pretraining.example_recipes import DEFAULTS, ExampleRecipe
+from bioshards.vocab.pretraining.objectives import (
     NUM_PAIR_SPECIALS,
+    DocumentRng,
     ExampleRow,
+    RandomSource,
     TokenRange,
     count_tokens,
+    derive_document_key,
 )
 from tests.support.vocab.reference_cases import (
     ScriptedRandom,
@@ -67,7 +69,7 @@ def build_pairs(
             locate_segment(row.segment_b, offsets) if row.segment_b else [],
             row.label,
         ]
-        for row in sentence_pairs.build_rows(document, offsets, rng, recipe)
+        for row in objectives.build_pair_rows(document, offsets, rng, recipe)
     ]
 
 
@@ -208,7 +210,7 @@ def test_swapped_segments_are_truncated_after_the_swap() -> None:
 def test_lost_tokens_exclude_tokens_of_other_documents() -> None:
     # 13 and 30 tokens become 10 and 10, and so do 12 and 30
     rng = ScriptedRandom(LONG, 1, RANDOM, 1, 0, *[LAST] * 23, 1, 0, *[LAST] * 22)
-    rows = list(sentence_pairs.build_rows(0, document_offsets([[13, 12], [30]]), rng, SHORTER))
+    rows = list(objectives.build_pair_rows(0, document_offsets([[13, 12], [30]]), rng, SHORTER))
     assert [
         (count_tokens(row.segment_a), count_tokens(row.segment_b), row.lost_tokens, row.other_document_tokens)
         for row in rows
@@ -217,7 +219,7 @@ def test_lost_tokens_exclude_tokens_of_other_documents() -> None:
         (10, 10, 2, 10),
     ]
     rng = ScriptedRandom(LONG, 1, NEXT, *[LAST] * 5)
-    (row,) = sentence_pairs.build_rows(0, document_offsets([[13, 12], [30]]), rng, SHORTER)
+    (row,) = objectives.build_pair_rows(0, document_offsets([[13, 12], [30]]), rng, SHORTER)
     assert (row.lost_tokens, row.other_document_tokens) == (5, 0)
 
 
@@ -276,7 +278,7 @@ def build_many_documents(recipe: ExampleRecipe, documents: int = 4000) -> list[l
     rng = DocumentRng()
     return [
         list(
-            sentence_pairs.build_rows(
+            objectives.build_pair_rows(
                 number % 20, offsets, rng.reseed(derive_document_key(0, number, "")), recipe
             )
         )
@@ -340,7 +342,7 @@ def test_random_segment_starts_are_uniform() -> None:
     offsets = document_offsets([[30], *[[30] * 10] * 9])
     rng, found = DocumentRng(), Counter[int]()
     for number in range(9000):
-        (row,) = sentence_pairs.build_rows(
+        (row,) = objectives.build_pair_rows(
             0, offsets, rng.reseed(number), replace(BERT, max_seq_length=63, short_seq_prob=0.0)
         )
         found[row.segment_b[0][0]] += 1
@@ -352,7 +354,7 @@ def test_truncation_removes_front_and_end_equally_often() -> None:
     rng, recipe = DocumentRng(), replace(ALBERT, max_seq_length=23, short_seq_prob=0.0)
     (offsets,) = document_offsets([[120]])
     rows = [
-        next(sentence_pairs.build_rows(0, [offsets], rng.reseed(number), recipe)) for number in range(200)
+        next(objectives.build_pair_rows(0, [offsets], rng.reseed(number), recipe)) for number in range(200)
     ]
     assert all(row.lost_tokens == 99 for row in rows)
     assert is_near_expected_count(sum(row.segment_a[0][0] - offsets[0] for row in rows), 200 * 99, 0.5)
@@ -370,7 +372,7 @@ def test_statistics_of_many_documents_equal_those_of_the_reference(name: str, le
     rows = [
         row
         for number in range(len(offsets))
-        for row in sentence_pairs.build_rows(
+        for row in objectives.build_pair_rows(
             number, offsets, rng.reseed(derive_document_key(0, 0, str(number))), recipe
         )
     ]
@@ -408,7 +410,7 @@ def test_every_token_is_in_one_row_or_lost(
 ) -> None:
     offsets = document_offsets(documents)
     for number, edges in enumerate(offsets):
-        rows = list(sentence_pairs.build_rows(number, offsets, DocumentRng().reseed(seed), recipe))
+        rows = list(objectives.build_pair_rows(number, offsets, DocumentRng().reseed(seed), recipe))
         own, borrowed = [], 0
         for row in rows:
             own += expand_ranges(row.segment_a)
@@ -428,7 +430,7 @@ def test_rows_fit_and_have_correct_spans(
 ) -> None:
     offsets = document_offsets(documents)
     for number in range(len(offsets)):
-        for row in sentence_pairs.build_rows(number, offsets, DocumentRng().reseed(seed), recipe):
+        for row in objectives.build_pair_rows(number, offsets, DocumentRng().reseed(seed), recipe):
             assert len(input_positions(row)) <= recipe.max_seq_length
             assert len(row.segment_a) == 1
             assert len(row.segment_b) == len(row.spans) - 1
@@ -441,7 +443,7 @@ def test_rows_fit_and_have_correct_spans(
 def test_label_describes_the_segments(documents: list[list[int]], recipe: ExampleRecipe, seed: int) -> None:
     offsets = document_offsets(documents)
     for number in range(len(offsets)):
-        for row in sentence_pairs.build_rows(number, offsets, DocumentRng().reseed(seed), recipe):
+        for row in objectives.build_pair_rows(number, offsets, DocumentRng().reseed(seed), recipe):
             if not row.segment_b:
                 assert row.label == NO_LABEL
                 assert recipe.objective == "albert" or len(offsets) == 1

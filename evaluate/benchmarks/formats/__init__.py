@@ -1,1 +1,0 @@
-"""File formats of benchmarks, independent of any benchmark."""

@@ -1,1 +1,0 @@
-"""Readers of single benchmarks, from the authors' files to records."""

@@ -1,0 +1,220 @@
+"""Metrics of texts and pairs of texts: one class, several labels, a number (Pearson's r), or a rank (MRR)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+import numpy
+
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.evaluate.metrics.metric import (
+    Metric,
+    Numbers,
+    align,
+    class_stat_names,
+    count_single_labels,
+    macro_average,
+    make_stats_array,
+    micro_average,
+    precision_recall_f1,
+    ratio,
+    scores_by_class,
+)
+
+_MIN_RELATIVE_VARIANCE: Final = 1e-12
+"""Variances below this fraction of the mean square are rounding errors of a constant."""
+
+
+def micro_f1(labels: Sequence[str], negative: str | None) -> Metric:
+    """Return precision, recall and F1 over all classes but the negative one, and ``macro F1``.
+
+    BLURB's metric for ChemProt and DDI (arXiv:2007.15779). BLUE reports the macro F1 of DDI since August
+    2019. Without a negative class (SciBERT's ChemProt), micro F1 equals accuracy.
+
+    Raises:
+        InvalidValueError: the negative class is not one of the labels.
+    """
+    if negative is not None and negative not in labels:
+        raise InvalidValueError(f"the negative class {negative!r} is none of {', '.join(labels)}")
+    classes = [label for label in labels if label != negative]
+
+    def compute_stats(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
+        return count_single_labels(classes, _align_known_labels(labels, gold, predicted))
+
+    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
+        return {**micro_average(totals), "macro F1": macro_average(totals)["F1"]}
+
+    name_suffix = f" without {negative}" if negative is not None else ""
+    return Metric(
+        f"micro F1{name_suffix}", "F1", class_stat_names(classes), compute_stats, scores_from_totals
+    )
+
+
+def positive_f1(positive: str) -> Metric:
+    """Return precision, recall and F1 of one class.
+
+    GAD: BLURB's "micro F1" is this score in every public implementation (michiyasunaga/LinkBERT,
+    dmis-lab/biobert biocodes/re_eval.py, SciCrunch/bio_electra).
+    """
+
+    def compute_stats(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
+        return count_single_labels([positive], align(gold, predicted))
+
+    return Metric(
+        f"F1 of {positive}",
+        "F1",
+        class_stat_names([positive]),
+        compute_stats,
+        micro_average,
+    )
+
+
+def accuracy(labels: Sequence[str]) -> Metric:
+    """Return accuracy and macro F1; PubMedQA's authors report both (arXiv:1909.06146)."""
+
+    def compute_stats(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
+        return count_single_labels(labels, _align_known_labels(labels, gold, predicted))
+
+    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
+        return {
+            "accuracy": _accuracy_from_totals(totals),
+            "macro F1": macro_average(totals)["F1"],
+        }
+
+    return Metric("accuracy", "accuracy", class_stat_names(labels), compute_stats, scores_from_totals)
+
+
+def yes_no_f1() -> Metric:
+    """Return precision, recall and F1 of ``yes`` and of ``no``, macro F1 and accuracy.
+
+    Bio-ELECTRA reports both answers (``YesnoF1Scorer`` in finetune/classification/classification_metrics.py).
+    BioASQ ranks by macro F1 (``macroF1ExactAnswersYesNo`` in EvaluatorTask1b.java of
+    BioASQ/Evaluation-Measures, which swaps false positives and false negatives; F1 is the same).
+    """
+    answers = ("yes", "no")
+
+    def compute_stats(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
+        return count_single_labels(answers, _align_known_labels(answers, gold, predicted))
+
+    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
+        class_scores = scores_by_class(totals)
+        return {
+            **{
+                f"{answer} {name}": values[..., index]
+                for index, answer in enumerate(answers)
+                for name, values in class_scores.items()
+            },
+            "macro F1": class_scores["F1"].mean(axis=-1),
+            "accuracy": _accuracy_from_totals(totals),
+        }
+
+    return Metric(
+        "F1 of yes and of no", "macro F1", class_stat_names(answers), compute_stats, scores_from_totals
+    )
+
+
+def _accuracy_from_totals(totals: Numbers) -> Numbers:
+    return ratio(totals[..., 0::3].sum(axis=-1), totals[..., 2::3].sum(axis=-1))
+
+
+def _align_known_labels(
+    labels: Sequence[str], gold: Sequence[str], predicted: Sequence[str]
+) -> list[tuple[str, str]]:
+    unknown = sorted({*gold, *predicted}.difference(labels))
+    if unknown:
+        raise InvalidValueError(f"{unknown[0]!r} is none of the classes {', '.join(labels)}")
+    return align(gold, predicted)
+
+
+def multilabel_f1(labels: Collection[str]) -> Metric:
+    """Return micro F1 over all labels (``F1``) and BLUE's example-based F1 (``example F1``).
+
+    Micro F1 covers all abstracts, as in BLURB (arXiv:2007.15779). BLUE's F1 is the harmonic mean of mean
+    precision and mean recall of an abstract (ncbi-nlp/BLUE_Benchmark, blue/eval_hoc.py), which differs from
+    scikit-learn's ``f1_score(average="samples")``. BLUE's test set has a label for each abstract; abstracts
+    without gold labels are left out of the example-based scores. Precision is 0 without predictions.
+    """
+    known_labels = frozenset(labels)
+    stat_names = ("correct", "predicted", "gold", "with labels", "precisions", "recalls")
+
+    def compute_stats(gold: Sequence[frozenset[str]], predicted: Sequence[frozenset[str]]) -> Numbers:
+        pairs = align(gold, predicted)
+        unknown = sorted(frozenset().union(*gold, *predicted) - known_labels)
+        if unknown:
+            raise InvalidValueError(f"{unknown[0]!r} is none of the labels {', '.join(labels)}")
+        return make_stats_array((_count_example(*pair) for pair in pairs), stat_names)
+
+    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
+        precision = ratio(totals[..., 4], totals[..., 3])
+        recall = ratio(totals[..., 5], totals[..., 3])
+        return {
+            **precision_recall_f1(totals[..., 0], totals[..., 1], totals[..., 2]),
+            "example precision": precision,
+            "example recall": recall,
+            "example F1": ratio(2 * precision * recall, precision + recall),
+        }
+
+    return Metric("micro F1 by abstract", "F1", stat_names, compute_stats, scores_from_totals)
+
+
+def _count_example(gold: frozenset[str], predicted: frozenset[str]) -> tuple[float, ...]:
+    correct = len(gold & predicted)
+    label_counts = (correct, len(predicted), len(gold))
+    if not gold:
+        return (*label_counts, 0, 0, 0)
+    return (*label_counts, 1, correct / len(predicted) if predicted else 0, correct / len(gold))
+
+
+def pearson() -> Metric:
+    """Return Pearson's r, from -1 to 1; 0 if either side is constant."""
+    stat_names = ("n", "x", "y", "xx", "yy", "xy")
+
+    def compute_stats(gold: Sequence[float], predicted: Sequence[float]) -> Numbers:
+        pairs = align(gold, predicted)
+        if not all(math.isfinite(value) for pair in pairs for value in pair):
+            raise InvalidValueError("a score is not a finite number: has the training diverged?")
+        return make_stats_array(((1, x, y, x * x, y * y, x * y) for x, y in pairs), stat_names)
+
+    return Metric("Pearson's r", "Pearson", stat_names, compute_stats, _pearson_from_totals)
+
+
+def _pearson_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
+    n, x, y, xx, yy, xy = (totals[..., index] for index in range(6))
+    variances = _scaled_variance(n, x, xx) * _scaled_variance(n, y, yy)
+    return {"Pearson": numpy.clip(ratio(n * xy - x * y, numpy.sqrt(variances)), -1, 1)}
+
+
+def _scaled_variance(n: Numbers, total: Numbers, squares: Numbers) -> Numbers:
+    """Return the variance times n squared."""
+    variance = n * squares - total * total
+    return numpy.where(variance > _MIN_RELATIVE_VARIANCE * n * squares, variance, 0)
+
+
+def mean_reciprocal_rank() -> Metric:
+    """Return the mean reciprocal rank of the first relevant candidate; 0 for questions without one.
+
+    Gold is (question id, is relevant) of each candidate, predicted its score; a row of statistics is a
+    question. SOURCE: show_reranker_performance.py of SciCrunch/bio_electra: consecutive candidates of one
+    question form a group, and ties keep their order.
+    """
+    stat_names = ("reciprocal rank", "questions")
+
+    def compute_stats(gold: Sequence[tuple[str, bool]], predicted: Sequence[float]) -> Numbers:
+        candidates = align(gold, predicted)
+        if any(math.isnan(score) for score in predicted):
+            raise InvalidValueError("a score is not a number: has the training diverged?")
+        questions = groupby(candidates, key=lambda candidate: candidate[0][0])
+        return make_stats_array(((_reciprocal_rank(list(group)), 1) for _, group in questions), stat_names)
+
+    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
+        return {"MRR": ratio(totals[..., 0], totals[..., 1])}
+
+    return Metric("mean reciprocal rank", "MRR", stat_names, compute_stats, scores_from_totals)
+
+
+def _reciprocal_rank(candidates: list[tuple[tuple[str, bool], float]]) -> float:
+    ranked = sorted(candidates, key=lambda candidate: -candidate[1])
+    return next((1 / rank for rank, ((_, relevant), _) in enumerate(ranked, 1) if relevant), 0)

@@ -1,0 +1,362 @@
+"""Outputs of a run: checkpoints that Hugging Face loads, ``run.json``, manifest and log."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from transformers import AutoConfig, AutoTokenizer
+
+from bioshards.corpus.output.output_layout import SPLITS
+from bioshards.train.log import SPEED_FIELDS
+from bioshards.train.models import attention
+from bioshards.train.presets import PRESETS
+from tests.support.outputs import load_manifest
+from tests.support.train.trainer_runs import (
+    is_same_state,
+    load_log,
+    load_reproducible_log,
+    load_state,
+    run_trainer,
+)
+
+pytestmark = pytest.mark.usefixtures("single_thread")
+
+FAMILIES = ("electra", "bert", "albert")
+LAST, BEFORE = "step-0000012", "step-0000006"
+_NEW_WEIGHTS = {
+    "AutoModel": (),
+    "AutoModelForTokenClassification": ("classifier.",),
+    "AutoModelForSequenceClassification": ("classifier.",),
+    "AutoModelForQuestionAnswering": ("qa_outputs.",),
+    "AutoModelForPreTraining": (),
+    "AutoModelForMaskedLM": ("generator_predictions.", "generator_lm_head."),
+}
+"""Prefixes of newly initialized weights by class; an ELECTRA discriminator does not predict tokens."""
+
+
+@pytest.fixture(scope="module")
+def runs(pretraining_sets: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A finished run of each family."""
+    folder = tmp_path_factory.mktemp("runs")
+    for family in FAMILIES:
+        assert run_trainer(pretraining_sets[family], folder / family) == 0
+    return {family: folder / family for family in FAMILIES}
+
+
+def load_weights(hf: Path) -> dict[str, torch.Tensor]:
+    return load_file(hf / "model.safetensors")
+
+
+def load_model(name: str, folder: Path) -> tuple[Any, dict[str, Any]]:
+    """Load a model, and return it with the library's loading report."""
+    model_and_report = getattr(transformers, name).from_pretrained(folder, output_loading_info=True)
+    return model_and_report[0], model_and_report[1]
+
+
+# Model cards
+
+
+def test_model_card_says_which_heads_are_trained(runs: dict[str, Path]) -> None:
+    cards = {family: (runs[family] / LAST / "hf" / "README.md").read_text() for family in FAMILIES}
+    for family, card in cards.items():
+        assert card.startswith("---\nlibrary_name: transformers\n---\n")
+        assert f"# {family}, 2 layers of 32" in card
+        assert "after 12 of\n12 steps" in card
+    assert "**`AutoModelForMaskedLM` on this folder adds a head that is not trained.**" in cards["electra"]
+    assert "`AutoModelForMaskedLM` on `generator/`" in cards["electra"]
+    assert "head for next sentences: `AutoModelForPreTraining`" in cards["bert"]
+    assert "head for the order of sentences: `AutoModelForPreTraining`" in cards["albert"]
+
+
+def test_model_card_names_a_head_without_labels_as_untrained(
+    pretraining_sets: dict[str, Path], tmp_path: Path
+) -> None:
+    data = pretraining_sets["electra"]
+    assert run_trainer(data, tmp_path / "run", "--family", "bert", "--steps", 1, "--warmup", 0) == 0
+    card = (tmp_path / "run" / "step-0000001" / "hf" / "README.md").read_text()
+    assert "The pooler and the head for next sentences were **not trained in this run**" in card
+
+
+def test_generator_has_the_tokenizer_of_the_model(runs: dict[str, Path]) -> None:
+    hf = runs["electra"] / LAST / "hf"
+    text = "naloxone binds the [MASK] receptor"
+    ids = [AutoTokenizer.from_pretrained(folder)(text)["input_ids"] for folder in (hf, hf / "generator")]
+    assert ids[0] == ids[1]
+    for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"):
+        assert (hf / "generator" / name).read_bytes() == (hf / name).read_bytes()
+    fill = transformers.pipeline("fill-mask", model=str(hf / "generator"))
+    assert len(fill("the [MASK] receptor", top_k=3)) == 3
+
+
+# Models
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", _NEW_WEIGHTS)
+def test_hugging_face_loads_models_with_only_new_heads(name: str, family: str, runs: dict[str, Path]) -> None:
+    hf = runs[family] / LAST / "hf"
+    model, report = load_model(name, hf)
+    missing = set(report["missing_keys"])
+    assert not report["mismatched_keys"]
+    if name == "AutoModelForMaskedLM" and family != "electra":
+        assert not missing
+    else:
+        assert bool(missing) == bool(_NEW_WEIGHTS[name])
+        assert all(key.startswith(_NEW_WEIGHTS[name]) for key in missing)
+    if name == "AutoModelForPreTraining":
+        assert not report["unexpected_keys"]
+    saved, base = load_weights(hf), model.base_model_prefix
+    for key, value in model.base_model.state_dict().items():
+        assert torch.equal(value, saved[f"{base}.{key}"])
+
+
+def test_generator_is_a_complete_model(runs: dict[str, Path]) -> None:
+    hf = runs["electra"] / LAST / "hf"
+    model, report = load_model("AutoModelForMaskedLM", hf / "generator")
+    assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    discriminator, generator = load_weights(hf), model.state_dict()
+    shared = [name for name in discriminator if name.startswith("electra.embeddings.")]
+    assert len(shared) == 5  # words, positions, types, and both vectors of their LayerNorm
+    assert all(torch.equal(discriminator[name], generator[name]) for name in shared)
+    assert generator["generator_lm_head.weight"].equal(generator["electra.embeddings.word_embeddings.weight"])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_saved_weights_equal_the_training_state(family: str, runs: dict[str, Path]) -> None:
+    for checkpoint in (BEFORE, LAST):
+        state = load_state(runs[family] / checkpoint)["model"]
+        hf = runs[family] / checkpoint / "hf"
+        saved: dict[str, torch.Tensor] = {}
+        parts = {"discriminator": hf, "generator": hf / "generator"} if family == "electra" else {"model": hf}
+        for part, folder in parts.items():
+            saved |= {f"{part}.{name}": value for name, value in load_weights(folder).items()}
+        assert saved.keys() <= state.keys()
+        assert all(torch.equal(value, state[name]) for name, value in saved.items())
+        # weights that are not in the files are tied to others
+        for name in state.keys() - saved.keys():
+            assert any(torch.equal(state[name], value) for value in saved.values()), name
+    assert not is_same_state(
+        load_state(runs[family] / BEFORE)["model"], load_state(runs[family] / LAST)["model"]
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_configuration_has_only_library_fields(family: str, runs: dict[str, Path]) -> None:
+    hf = runs[family] / LAST / "hf"
+    for path in hf.rglob("config.json"):
+        text = path.read_text()
+        assert attention.ATTN_IMPLEMENTATION not in text
+        assert "bioshards" not in text
+        assert "_attn" not in text
+        known = AutoConfig.for_model(json.loads(text)["model_type"]).to_dict()
+        assert json.loads(text).keys() <= known.keys() | {"architectures", "transformers_version"}
+    config = AutoConfig.from_pretrained(hf)
+    assert (config.model_type, config.vocab_size, config.max_position_embeddings) == (family, 300, 64)
+    assert config.hidden_dropout_prob == 0.1
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_loaded_model_runs_on_its_tokenizer_output(family: str, runs: dict[str, Path]) -> None:
+    hf = runs[family] / LAST / "hf"
+    tokenizer, (model, _) = AutoTokenizer.from_pretrained(hf), load_model("AutoModel", hf)
+    texts = ["The mice slept.", "No kidney declined in winter."]
+    inputs = tokenizer(texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        batch_states = model(**inputs).last_hidden_state
+        for text, states, is_token in zip(texts, batch_states, inputs["attention_mask"].bool(), strict=True):
+            single_states = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
+            torch.testing.assert_close(states[is_token], single_states, rtol=1e-4, atol=1e-5)
+
+
+# Tokenizers
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_tokenizer_equals_the_vocabulary(
+    family: str, runs: dict[str, Path], pretraining_sets: dict[str, Path]
+) -> None:
+    tokenizer = Tokenizer.from_file(str(pretraining_sets["vocabulary"] / "tokenizer.json"))
+    hf_tokenizer = AutoTokenizer.from_pretrained(runs[family] / LAST / "hf")
+    for text in (
+        "The mice slept at night.",
+        "Naïve β-carotene (p < 0.05)",
+        "",
+        " \t ",
+        "[MASK] zß\u200b漢字 x",
+    ):
+        assert hf_tokenizer(text).input_ids == tokenizer.encode(text).ids
+        pair = tokenizer.encode(text, "twice, then never.")
+        assert hf_tokenizer(text, "twice, then never.").input_ids == pair.ids
+        assert hf_tokenizer(text, "twice, then never.").token_type_ids == pair.type_ids
+    assert len(hf_tokenizer) == tokenizer.get_vocab_size()
+    assert hf_tokenizer.model_max_length == 64
+    special_tokens = (
+        hf_tokenizer.pad_token,
+        hf_tokenizer.unk_token,
+        hf_tokenizer.cls_token,
+        hf_tokenizer.sep_token,
+        hf_tokenizer.mask_token,
+    )
+    assert special_tokens == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    assert len(hf_tokenizer("The mice slept. " * 99, truncation=True).input_ids) == 64
+
+
+# Descriptions of a run
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_run_json_has_recipe_data_and_versions(
+    family: str, runs: dict[str, Path], pretraining_sets: dict[str, Path]
+) -> None:
+    run, data = runs[family], pretraining_sets[family]
+    run_json = json.loads((run / "run.json").read_text())
+    recipe = run_json["identity"]["recipe"]
+    assert recipe.keys() == PRESETS["tiny"].to_dict().keys()
+    assert (recipe["family"], recipe["hidden_size"], recipe["steps"], recipe["batch_size"]) == (
+        family,
+        32,
+        12,
+        8,
+    )
+    assert run_json["preset"] == "tiny"
+    digest = hashlib.sha256((pretraining_sets["vocabulary"] / "tokenizer.json").read_bytes()).hexdigest()
+    assert run_json["identity"]["vocabulary_sha256"] == digest
+    shards = [shard for shard in load_manifest(data)["outputs"] if shard["file"].startswith(f"{SPLITS[0]}/")]
+    listed = "".join(f"{shard['file']} {shard['sha256']}\n" for shard in shards)
+    assert run_json["identity"]["data_fingerprint"] == hashlib.sha256(listed.encode()).hexdigest()
+    assert run_json["identity"]["origin"] is None
+    assert run_json["data"]["folder"] == str(data)
+    assert run_json["data"]["rows"] == sum(shard["rows"] for shard in shards)
+    assert run_json["run"]["library_versions"].keys() == {
+        *("bioshards", "python", "numpy", "tokenizers", "torch", "transformers"),
+    }
+    assert run_json["run"]["library_versions"]["torch"] == torch.__version__
+    assert run_json["run"]["command"][:3] == ["bioshards", "train", str(data)]
+    assert (
+        run_json["run"]["world_size"],
+        run_json["run"]["device"],
+        run_json["run"]["micro_batch_size"],
+    ) == (
+        1,
+        "cpu",
+        8,
+    )
+    for checkpoint, step in ((BEFORE, 6), (LAST, 12)):
+        checkpoint_json = json.loads((run / checkpoint / "run.json").read_text())
+        assert checkpoint_json["step"] == step
+        assert checkpoint_json["tokens"] == next(
+            (line["tokens_seen"] for line in load_log(run) if line["step"] == step), checkpoint_json["tokens"]
+        )
+        assert {
+            name: value
+            for name, value in checkpoint_json.items()
+            if name in run_json and name != "started_at"
+        } == {name: value for name, value in run_json.items() if name != "started_at"}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_manifest_lists_every_file_of_the_last_checkpoint(family: str, runs: dict[str, Path]) -> None:
+    run = runs[family]
+    manifest = load_manifest(run)
+    listed = {output["file"]: (output["bytes"], output["sha256"]) for output in manifest["outputs"]}
+    expected = {}
+    for path in sorted((run / LAST).rglob("*")):
+        if path.is_file() and path.name != "run.json":  # which has times
+            data = path.read_bytes()
+            expected[str(path.relative_to(run))] = (len(data), hashlib.sha256(data).hexdigest())
+    assert listed == expected
+    assert manifest["pipeline"] == "train"
+    run_json = json.loads((run / "run.json").read_text())
+    assert manifest["config"] == {**run_json["identity"]["recipe"], "format": run_json["identity"]["format"]}
+    assert manifest["inputs"] == [
+        {name: run_json["identity"][name] for name in ("data_fingerprint", "vocabulary_sha256", "origin")},
+    ]
+    assert (
+        manifest["final_metrics"]
+        == [line for line in load_reproducible_log(run) if line["split"] == "train"][-1]
+    )
+    assert manifest["run"]["library_versions"] == run_json["run"]["library_versions"]
+
+
+@pytest.mark.parametrize(
+    ("family", "weight", "accuracies"),
+    [
+        (
+            "electra",
+            {"mlm": 1, "rtd": 50},
+            {"mlm_accuracy", "mlm_baseline", "rtd_accuracy", "replaced", "replaced_entropy"},
+        ),
+        ("bert", {"mlm": 1, "nsp": 1}, {"mlm_accuracy", "mlm_baseline", "nsp_accuracy"}),
+        ("albert", {"mlm": 1, "sop": 1}, {"mlm_accuracy", "mlm_baseline", "sop_accuracy"}),
+    ],
+)
+def test_log_has_losses_metrics_and_speed(
+    family: str, weight: dict[str, float], accuracies: set[str], runs: dict[str, Path]
+) -> None:
+    lines = load_log(runs[family])
+    assert [(line["step"], line["split"]) for line in lines] == [
+        *((4, "train"), (8, "train"), (12, "train"), (12, "validation")),
+    ]
+    for line in lines:
+        assert line["losses"].keys() == weight.keys()
+        assert line["loss"] == pytest.approx(sum(weight[name] * line["losses"][name] for name in weight))
+        assert accuracies <= line["metrics"].keys()
+        assert all(0 <= value <= 1 for value in line["metrics"].values())
+    numbers = {"lr", "grad_norm", "skipped_steps", "tokens_seen", "mask_rate", "epoch", *SPEED_FIELDS}
+    numbers.remove("device_memory_bytes")  # of a GPU
+    for line in lines[:3]:
+        assert {"step", "split", "loss", "losses", "metrics", *numbers} == line.keys()
+        assert all(isinstance(line[name], (int, float)) for name in numbers)
+        assert line["grad_norm"] > 0
+        assert line["mask_rate"] == 0.15
+        assert 0 <= line["data_wait_fraction"] < 1
+    for name in ("tokens_seen", "epoch", "elapsed_seconds"):
+        values = [line[name] for line in lines[:3]]
+        assert values == sorted(set(values))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_repeated_runs_differ_only_in_times(
+    family: str,
+    runs: dict[str, Path],
+    pretraining_sets: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first_run, second_run = runs[family], tmp_path / family
+    assert run_trainer(pretraining_sets[family], second_run) == 0
+    names = [sorted(str(path.relative_to(run)) for path in run.rglob("*")) for run in (first_run, second_run)]
+    assert names[0] == names[1]
+    for name in names[0]:
+        first, second = first_run / name, second_run / name
+        if first.is_dir():
+            continue
+        if "/hf/" in name:
+            assert first.read_bytes() == second.read_bytes(), name
+        elif name.endswith("state.pt"):
+            assert is_same_state(load_state(first.parent), load_state(second.parent))
+        elif name.endswith("run.json"):
+            assert read_without_times(first, first_run) == read_without_times(second, second_run)
+    assert load_reproducible_log(first_run) == load_reproducible_log(second_run)
+    first_manifest, second_manifest = load_manifest(first_run), load_manifest(second_run)
+    for manifest in (first_manifest, second_manifest):
+        del manifest["run"]
+        manifest["outputs"] = [output for output in manifest["outputs"] if "/hf/" in output["file"]]
+        manifest["final_metrics"] = {
+            name: manifest["final_metrics"][name] for name in ("losses", "lr", "grad_norm", "tokens_seen")
+        }
+    assert first_manifest == second_manifest
+
+
+def read_without_times(path: Path, run: Path) -> Any:
+    """Read a ``run.json`` without times and run directory."""
+    content = json.loads(path.read_text().replace(json.dumps(str(run)), '"RUN"'))
+    return {name: value for name, value in content.items() if name not in ("started_at", "saved")}

@@ -1,0 +1,404 @@
+"""Folder of a training run, its checkpoints, and what resuming compares.
+
+::
+
+    RUN/
+      run.json          recipe, data, origin and library versions; written first
+      log.jsonl         losses, metrics and speed
+      curves.svg        losses of a finished run
+      step-0001000/     checkpoint: hf/ (model and tokenizer), state.pt (for resuming), run.json
+      manifest.json     written last; its presence marks the run complete
+
+Checkpoints are written atomically: into a temporary folder, fsynced, then renamed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy
+import tokenizers
+import torch
+import transformers
+
+from bioshards import __version__
+from bioshards.corpus.errors import InvalidValueError, OutputMismatchError, RunError
+from bioshards.corpus.manifest import (
+    OutputFile,
+    TrainingInput,
+    TrainingManifest,
+    TrainingRun,
+    utc_now,
+    write_manifest,
+)
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.locks import lock_folder
+from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
+from bioshards.corpus.ui.options import option_from_field
+from bioshards.train.data.piece_table import VocabularyError
+from bioshards.train.data.pretraining_dataset import PretrainingDataset
+from bioshards.train.log import SPEED_FIELDS
+from bioshards.train.models.objectives import Objective
+from bioshards.train.recipe import TrainRecipe
+
+RUN_FILE: Final = "run.json"
+MANIFEST_FILE: Final = "manifest.json"
+STATE_FILE: Final = "state.pt"
+MODEL_FOLDER: Final = "hf"
+"""Subfolder of a checkpoint for Hugging Face's ``from_pretrained``."""
+FORMAT: Final = 2
+"""Raised whenever the same recipe and data give another model than before."""
+_STATE_KEYS: Final = {"model", "optimiser", "done", "first", "tokens", "tally"}
+_FOLDER_PATTERN: Final = re.compile(r"step-(\d{7,})")
+_REMOVED_FIELDS: Final[Mapping[str, object]] = {"pad_rows": False}
+"""Recipe fields of earlier versions, and the value with which their runs can be resumed."""
+_TOKENIZER_FILES: Final = ("tokenizer.json", "vocab.txt", "spiece.model")
+"""Tokenizer files of a vocabulary, except its configuration; a vocabulary has some of them."""
+_TOKENIZER_CONFIG_FILE: Final = "tokenizer_config.json"
+
+
+class CheckpointError(RunError):
+    """A checkpoint could not be written; earlier ones are unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunIdentity:
+    """What a rerun must have in common with the run that it resumes.
+
+    Attributes:
+        recipe: fields of the recipe as JSON values.
+        data_fingerprint: SHA-256 of the names and checksums of the training shards.
+        vocabulary_sha256: SHA-256 of tokenizer.json.
+        origin: checkpoint or run with the initial weights; None: random weights.
+    """
+
+    recipe: Mapping[str, Any]
+    data_fingerprint: str
+    vocabulary_sha256: str
+    origin: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON value of the field ``identity`` of run.json."""
+        return {
+            "pipeline": "train",
+            "format": FORMAT,
+            "recipe": dict(self.recipe),
+            "data_fingerprint": self.data_fingerprint,
+            "vocabulary_sha256": self.vocabulary_sha256,
+            "origin": self.origin,
+        }
+
+
+@contextlib.contextmanager
+def claim(run: str) -> Iterator[None]:
+    """Create and lock the folder of a run, and remove temporary files of a killed process.
+
+    Raises:
+        OutputMismatchError: the folder is remote, has other contents, or another process trains in it.
+    """
+    if not run or "://" in run:
+        raise OutputMismatchError(f"--output {run!r} is not a local folder; training writes local files only")
+    try:
+        os.makedirs(run, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise OutputMismatchError(f"{error.filename} is a file; give a folder as --output") from error
+    swept_prefixes = (".lock", TEMPORARY_PREFIX)  # left behind if a run is killed before run.json is written
+    if not os.path.exists(f"{run}/{RUN_FILE}") and not all(
+        name.startswith(swept_prefixes) for name in os.listdir(run)
+    ):
+        raise OutputMismatchError(
+            f"{run} is not empty and has no {RUN_FILE}; give another --output, or an empty folder"
+        )
+    with lock_folder(f"{run}/.lock", f"another process trains in {run}; wait for it or stop it"):
+        for name in os.listdir(run):
+            if name.startswith(TEMPORARY_PREFIX):
+                path = f"{run}/{name}"
+                shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+        yield
+
+
+def read_run_info(run: str) -> dict[str, Any] | None:
+    """Read the run.json of a folder; None if it has none.
+
+    Raises:
+        OutputMismatchError: it cannot be read.
+    """
+    if not os.path.exists(f"{run}/{RUN_FILE}"):
+        return None
+    try:
+        run_info: dict[str, Any] = LocalStorage().read_json(f"{run}/{RUN_FILE}")
+        run_info["identity"]["recipe"]["steps"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise OutputMismatchError(
+            f"{run}/{RUN_FILE} is damaged ({error!r}); give another --output"
+        ) from error
+    return run_info
+
+
+def check_identity(run: str, identity: RunIdentity) -> None:
+    """Check that a folder is new or has the same run.
+
+    Raises:
+        OutputMismatchError: it has another run; the message names every difference.
+    """
+    run_info = read_run_info(run)
+    if run_info is None:
+        return
+    recorded, requested = run_info["identity"], identity.to_dict()
+    recipe, recorded_recipe = {**_REMOVED_FIELDS, **identity.recipe}, recorded["recipe"]
+    recorded_recipe = {**_REMOVED_FIELDS, **recorded_recipe}
+    differences = [
+        f"{option_from_field(name)} {recorded_recipe.get(name)}, not {recipe.get(name)}"
+        for name in recipe.keys() | recorded_recipe.keys()
+        if recorded_recipe.get(name) != recipe.get(name)
+    ]
+    for name, difference in (
+        ("data_fingerprint", "another pretraining set, or one that was rebuilt"),
+        ("vocabulary_sha256", "another vocabulary"),
+        ("origin", f"other initial weights: {recorded.get('origin')}"),
+        ("format", "another version of bioshards"),
+    ):
+        if recorded.get(name) != requested[name]:
+            differences.append(difference)
+    if differences:
+        raise OutputMismatchError(
+            f"{run} was started with {'; '.join(differences)}. Resume it with the same settings, or give "
+            "another --output"
+        )
+
+
+def save(run: str, step: int, write_files: Callable[[str], None], keep_checkpoints: int) -> str:
+    """Write a checkpoint, remove the oldest ones, and return the new folder.
+
+    Args:
+        write_files: called with a folder; writes the files of the checkpoint into it.
+        keep_checkpoints: number of checkpoints to keep.
+
+    Raises:
+        CheckpointError: it could not be written; its temporary files are removed.
+    """
+    checkpoint = f"{run}/step-{step:07d}"
+    if os.path.exists(checkpoint):  # the run was stopped before its first step
+        return checkpoint
+    temporary = f"{run}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
+    try:
+        os.makedirs(temporary)
+        write_files(temporary)
+        for root, _, names in os.walk(temporary):
+            for name in names:
+                _fsync(os.path.join(root, name))
+            _fsync(root)
+        os.rename(temporary, checkpoint)
+        _fsync(run)
+    except BaseException as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if not isinstance(error, Exception):
+            raise
+        previous = find_latest(run)
+        raise CheckpointError(
+            f"cannot write the checkpoint of step {step:,} to {run} ({_get_error_reason(error)}). "
+            + (f"{previous} is complete. " if previous else "There is no earlier one. ")
+            + f"{shutil.disk_usage(run).free / 1e6:,.0f} MB are free there; fix that and rerun the command "
+            "to resume"
+        ) from error
+    for old in list_checkpoints(run)[:-keep_checkpoints]:
+        # Renamed first, so that no partial checkpoint is left if the process is killed.
+        temporary = f"{run}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
+        os.rename(old, temporary)
+        shutil.rmtree(temporary)
+    return checkpoint
+
+
+def list_checkpoints(run: str) -> list[str]:
+    """Return the checkpoints of a run, ordered by step."""
+    try:
+        names = os.listdir(run)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    steps = sorted(int(match[1]) for name in names if (match := _FOLDER_PATTERN.fullmatch(name)))
+    return [f"{run}/step-{step:07d}" for step in steps]
+
+
+def find_latest(run: str) -> str | None:
+    """Return the latest checkpoint of a run, or None."""
+    checkpoints = list_checkpoints(run)
+    return checkpoints[-1] if checkpoints else None
+
+
+def load(checkpoint: str, device: torch.device) -> dict[str, Any]:
+    """Load the state.pt of a checkpoint.
+
+    Raises:
+        InvalidValueError: it is missing or damaged.
+        OSError: it cannot be read.
+    """
+    path = f"{checkpoint}/{STATE_FILE}"
+    try:
+        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+        if not (isinstance(state, dict) and state.keys() >= _STATE_KEYS):
+            raise InvalidValueError("unexpected contents")
+    except Exception as error:  # a damaged file raises errors of many types
+        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+            raise
+        raise InvalidValueError(
+            f"{path} is missing or damaged ({_get_error_reason(error)}). Remove {checkpoint} and rerun the "
+            "command to resume from the checkpoint before"
+        ) from error
+    return state
+
+
+def write_model(
+    folder: str,
+    objective: Objective,
+    recipe: TrainRecipe,
+    dataset: PretrainingDataset,
+    vocabulary: str,
+    step: int,
+    tokens: int,
+) -> None:
+    """Write the model with its tokenizer and its card, for Hugging Face's ``from_pretrained``.
+
+    Args:
+        vocabulary: folder of the tokenizer.
+        step, tokens: steps and training tokens of the model so far.
+    """
+    objective.save(folder)
+    config = {**read_tokenizer_config(vocabulary), "model_max_length": recipe.max_positions}
+    for subfolder, _, names in os.walk(folder):
+        if "config.json" not in names:
+            continue
+        for name in _TOKENIZER_FILES:  # beside the model, and beside ELECTRA's generator
+            if os.path.exists(f"{vocabulary}/{name}"):
+                shutil.copyfile(f"{vocabulary}/{name}", f"{subfolder}/{name}")
+        with open(f"{subfolder}/{_TOKENIZER_CONFIG_FILE}", "w", encoding="utf-8") as file:
+            json.dump(config, file, indent=2, ensure_ascii=False)
+    with open(f"{folder}/README.md", "w", encoding="utf-8") as file:
+        file.write(format_model_card(objective, recipe, dataset, step, tokens))
+
+
+def read_tokenizer_config(vocabulary: str) -> dict[str, Any]:
+    """Read the tokenizer_config.json of a vocabulary.
+
+    Raises:
+        VocabularyError: it is missing or damaged.
+    """
+    path = f"{vocabulary}/{_TOKENIZER_CONFIG_FILE}"
+    try:
+        with open(path, encoding="utf-8") as file:
+            config: dict[str, Any] = {**json.load(file)}
+    except (OSError, ValueError, TypeError) as error:
+        raise VocabularyError(
+            f"{path} is missing or damaged ({error}). Give --vocab FOLDER, a vocabulary written by "
+            "bioshards vocab"
+        ) from error
+    return config
+
+
+def format_model_card(
+    objective: Objective, recipe: TrainRecipe, dataset: PretrainingDataset, step: int, tokens: int
+) -> str:
+    """Return the README.md of a model; it has neither paths nor times: the same run gives the same bytes."""
+    num_parameters = sum(parameter.numel() for parameter in objective.encoder.parameters())
+    heads = "\n".join(f"* {sentence}" for sentence in objective.describe_heads())
+    return f"""\
+---
+library_name: transformers
+---
+
+# {recipe.family}, {recipe.num_layers} layers of {recipe.hidden_size}
+
+Pretrained with bioshards: an encoder of {num_parameters:,} parameters after {step:,} of
+{recipe.steps:,} steps and {tokens:,} tokens.
+
+## What is trained
+
+* The encoder, for `AutoModel`, `AutoModelForTokenClassification`, `AutoModelForSequenceClassification` and
+  others: a head that such a class adds is new, and has to be fine-tuned.
+{heads}
+
+## Data
+
+* Pretraining set: objective {dataset.objective}, {dataset.tokens:,} tokens in {dataset.rows:,} rows of
+  {dataset.max_seq_length:,} at most; fingerprint `{dataset.fingerprint}`
+* Vocabulary: {dataset.vocabulary_size:,} pieces, SHA-256 of tokenizer.json
+  `{dataset.vocabulary_sha256}`
+
+The run.json beside this folder has the whole recipe.
+"""
+
+
+def get_library_versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that results depend on."""
+    libraries = {
+        library.__name__: str(library.__version__) for library in (numpy, tokenizers, torch, transformers)
+    }
+    return {"bioshards": __version__, "python": platform.python_version(), **libraries}
+
+
+def write_run_manifest(
+    run: str, run_info: Mapping[str, Any], final_metrics: Mapping[str, Any], seconds: float
+) -> None:
+    """Write the manifest of a run at its last step.
+
+    All fields but ``run`` are reproducible, however often the run was stopped.  The run.json of the
+    checkpoint and the speed fields of ``final_metrics`` are therefore left out.
+
+    Args:
+        final_metrics: last line of the log about training.
+        seconds: duration since the process started.
+    """
+    storage = LocalStorage()
+    outputs = []
+    for entry in storage.walk(find_latest(run) or run):
+        if os.path.basename(entry.path) == RUN_FILE:
+            continue
+        with open(entry.path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        outputs.append(OutputFile(os.path.relpath(entry.path, run), entry.size, digest))
+    identity, process_info = run_info["identity"], run_info["run"]
+    manifest = TrainingManifest(
+        config={**identity["recipe"], "format": FORMAT},
+        inputs=(
+            TrainingInput(
+                data_fingerprint=identity["data_fingerprint"],
+                vocabulary_sha256=identity["vocabulary_sha256"],
+                origin=identity["origin"],
+            ),
+        ),
+        outputs=tuple(outputs),
+        final_metrics={name: value for name, value in final_metrics.items() if name not in SPEED_FIELDS},
+        run=TrainingRun(
+            command=tuple(process_info["command"]),
+            started_at=storage.read_json(f"{run}/{RUN_FILE}")["started_at"],
+            finished_at=utc_now(),
+            world_size=process_info["world_size"],
+            device=process_info["device"],
+            attention_kernel=process_info["attention_kernel"],
+            micro_batch_size=process_info["micro_batch_size"],
+            library_versions=process_info["library_versions"],
+            seconds=round(seconds, 1),
+        ),
+    )
+    write_manifest(storage, f"{run}/{MANIFEST_FILE}", manifest)
+
+
+def _fsync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _get_error_reason(error: Exception) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error).split("\n")[0]

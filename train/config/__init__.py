@@ -1,1 +1,0 @@
-"""Training recipes, model presets and their command-line options."""

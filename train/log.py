@@ -1,0 +1,234 @@
+"""The log.jsonl of a run, one JSON object per line; TensorBoard, Weights & Biases, and curves from it.
+
+A resumed run repeats the steps after its checkpoint.  Lines of these steps and a partial last line are
+removed when the log is opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from typing import Any, Final, Protocol
+
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.storage.local_storage import LocalStorage
+
+LOG_FILE: Final = "log.jsonl"
+CURVES_FILE: Final = "curves.svg"
+TENSORBOARD_FOLDER: Final = "tensorboard"
+"""Folder of the event files in a run."""
+SPEED_FIELDS: Final = (
+    *("tokens_per_second", "data_wait_fraction", "elapsed_seconds"),
+    "device_memory_bytes",
+)
+"""Fields that depend on the machine; all others are reproducible."""
+_DASHBOARD_MODULES: Final = {"tensorboard": "torch.utils.tensorboard", "wandb": "wandb"}
+"""Modules of the dashboards by the name of option, package and extra."""
+_WIDTH, _HEIGHT = 640, 200
+"""Pixels of a chart of the curves."""
+
+
+class Dashboard(Protocol):
+    """Shows the entries of a log."""
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        """Show the values of a step."""
+
+    def close(self) -> None:
+        """End the run."""
+
+
+class RunLog:
+    """Log of a run, open for appending.
+
+    Attributes:
+        entries: the complete entries.
+        dashboards: show each new entry.
+    """
+
+    def __init__(self, run: str, step: int, dashboards: Sequence[Dashboard] = ()) -> None:
+        """Open the log and remove entries of steps after ``step``."""
+        path = f"{run}/{LOG_FILE}"
+        self.entries = [entry for entry in _read_entries(path) if entry["step"] <= step]
+        with LocalStorage().write(path) as file:
+            file.writelines(map(_format_line, self.entries))
+        self._file = open(path, "ab")  # noqa: SIM115 - closed by close()
+        self.dashboards = dashboards
+
+    def write(self, entry: dict[str, Any]) -> None:
+        """Append an entry; NaN and infinity are written as null."""
+        entry = _replace_non_finite(entry)
+        self._file.write(_format_line(entry))
+        self._file.flush()
+        for dashboard in self.dashboards:
+            dashboard.write(entry["step"], flatten_entry(entry))
+        self.entries.append(entry)
+
+    def find_last(self, split: str) -> dict[str, Any]:
+        """Return the last entry of a split, ``train`` or ``validation``; empty if there is none."""
+        return next((entry for entry in reversed(self.entries) if entry["split"] == split), {})
+
+    def close(self) -> None:
+        """Close the file and the dashboards."""
+        for dashboard in self.dashboards:
+            dashboard.close()
+        with contextlib.suppress(OSError):  # every line was flushed, or its error raised, by write()
+            self._file.close()
+
+
+def _read_entries(path: str) -> Iterator[dict[str, Any]]:
+    """Yield the complete entries; a line that was cut by a kill is left out."""
+    if not os.path.exists(path):
+        return
+    with open(path, "rb") as file:
+        lines = file.read().split(b"\n")[:-1]
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            entry = json.loads(line)
+            if isinstance(entry, dict) and isinstance(entry.get("step"), int) and "split" in entry:
+                yield entry
+
+
+def _format_line(entry: dict[str, Any]) -> bytes:
+    return json.dumps(entry).encode() + b"\n"
+
+
+def _replace_non_finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _replace_non_finite(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def flatten_entry(entry: Mapping[str, Any]) -> dict[str, float]:
+    """Return the finite numbers of an entry of the log: ``train/loss``, ``train/losses/mlm``."""
+
+    def flatten(prefix: str, value: Any) -> Iterator[tuple[str, float]]:
+        if isinstance(value, Mapping):
+            for name, item in value.items():
+                yield from flatten(f"{prefix}/{name}", item)
+        elif isinstance(value, (int, float)):
+            yield prefix, value
+
+    values = {name: value for name, value in entry.items() if name not in ("step", "split")}
+    return dict(flatten(entry["split"], values))
+
+
+def check_installed(dashboards: Iterable[str]) -> None:
+    """Check that the packages of dashboards are installed.
+
+    Raises:
+        InvalidValueError: one is not.
+    """
+    for name in dashboards:
+        try:
+            importlib.import_module(_DASHBOARD_MODULES[name])
+        except ImportError as error:
+            raise InvalidValueError(
+                f"--{name} needs the package {name} ({error}): pip install 'bioshards[{name}]'"
+            ) from error
+
+
+def open_dashboards(
+    names: Iterable[str], run: str, started_at: str, step: int, recipe: Mapping[str, Any]
+) -> list[Dashboard]:
+    """Open dashboards by their names.
+
+    Args:
+        started_at: time of the first start; it tells apart two runs in one folder.
+        step: steps before this start; a resumed run repeats those after them.
+        recipe: fields of the recipe.
+    """
+    dashboards: list[Dashboard] = []
+    for name in names:
+        if name == "tensorboard":
+            dashboards.append(_TensorBoard(run, step))
+        else:
+            dashboards.append(_WeightsAndBiases(run, started_at, recipe))
+    return dashboards
+
+
+class _TensorBoard:
+    def __init__(self, run: str, step: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer: Any = SummaryWriter(f"{run}/{TENSORBOARD_FOLDER}", purge_step=step + 1)
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _WeightsAndBiases:
+    def __init__(self, run: str, started_at: str, recipe: Mapping[str, Any]) -> None:
+        import wandb
+
+        folder = os.path.realpath(run)
+        self._run: Any = wandb.init(
+            project="bioshards",
+            id=hashlib.sha256(f"{folder} {started_at}".encode()).hexdigest()[:16],
+            name=os.path.basename(folder),
+            dir=folder,
+            config=dict(recipe),
+            resume="allow",
+        )
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        self._run.log(dict(values), step=step)
+
+    def close(self) -> None:
+        self._run.finish()
+
+
+def write_curves(run: str, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Write the losses of a run to curves.svg: a chart for each, training solid, validation dashed."""
+    names = list(dict.fromkeys(name for entry in entries for name in entry["losses"]))
+    charts = [
+        f'<g transform="translate(60 {30 + index * (_HEIGHT + 60)})">{_draw_chart(name, entries)}</g>'
+        for index, name in enumerate(names)
+    ]
+    with LocalStorage().write(f"{run}/{CURVES_FILE}") as file:
+        file.write(
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH + 80}" '
+            f'height="{len(names) * (_HEIGHT + 60) + 10}" font-family="sans-serif" font-size="12">'
+            f"{''.join(charts)}</svg>\n".encode()
+        )
+
+
+def _draw_chart(name: str, entries: Sequence[Mapping[str, Any]]) -> str:
+    """Return a chart of a loss over the steps, on linear scales from 0."""
+    lines = {
+        split: [
+            (entry["step"], entry["losses"][name])
+            for entry in entries
+            if entry["split"] == split and entry["losses"].get(name) is not None
+        ]
+        for split in ("train", "validation")
+    }
+    max_step = max((step for points in lines.values() for step, _ in points), default=1)
+    max_loss = max((loss for points in lines.values() for _, loss in points), default=1) or 1
+    curves = [
+        '<polyline fill="none" stroke="#1f5fa8" '
+        f'stroke-dasharray="{"none" if split == "train" else "6 4"}" points="'
+        + " ".join(
+            f"{_WIDTH * step / max_step:.1f},{_HEIGHT * (1 - loss / max_loss):.1f}" for step, loss in points
+        )
+        + '"/>'
+        for split, points in lines.items()
+    ]
+    return (
+        f'<text y="-10">loss {escape(name)}: training solid, validation dashed</text>'
+        f'<path d="M0 0V{_HEIGHT}H{_WIDTH}" fill="none" stroke="#666"/>'
+        f'<text x="-6" y="10" text-anchor="end">{max_loss:.3g}</text>'
+        f'<text x="-6" y="{_HEIGHT}" text-anchor="end">0</text>'
+        f'<text x="{_WIDTH}" y="{_HEIGHT + 16}" text-anchor="end">step {max_step:,}</text>{"".join(curves)}'
+    )

@@ -1,1 +1,0 @@
-"""The training run: job, loop, checkpoints, log and processes."""

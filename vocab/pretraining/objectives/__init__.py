@@ -1,1 +1,0 @@
-"""Builders of pretraining rows, one a pretraining objective."""
