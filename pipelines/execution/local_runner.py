@@ -85,17 +85,22 @@ def _copy_pipe(read_fd: int, log_file: BinaryIO) -> None:
 
 
 def kill_workers() -> None:
-    """End the worker processes at once, so that none writes once the lock is released.
+    """Kill the worker processes and wait until they have ended: none writes once the lock is released.
 
     What they had begun is under temporary names.  Where there is no /proc they end by themselves, when the
     connection to this process closes.
     """
     threading.excepthook = lambda _: None  # Beam's threads miss their processes
+    pids = []
     for children_path in glob.glob("/proc/self/task/*/children"):
-        for pid in _read_proc(children_path).split():
-            if worker.__name__.encode() in _read_proc(f"/proc/{int(pid)}/cmdline"):
+        for pid in map(int, _read_proc(children_path).split()):
+            if worker.__name__.encode() in _read_proc(f"/proc/{pid}/cmdline"):
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid), signal.SIGKILL)
+                    os.kill(pid, signal.SIGKILL)
+                    pids.append(pid)
+    for pid in pids:
+        with contextlib.suppress(ChildProcessError):  # Beam has waited for it
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # its last write may outlive kill()
 
 
 def _read_proc(path: str) -> bytes:

@@ -9,12 +9,14 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from bioshards.pipelines.execution import local_runner, worker
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import kill_ten_times, run_beam
 from tests.support.outputs import load_documents, load_manifest, published_digests
@@ -170,3 +172,20 @@ def test_no_worker_is_alive_once_the_lock_is_free(tmp_path: Path, number: signal
     assert process.returncode == 130
     assert "run the same command again to continue" in stderr
     assert "Traceback" not in stderr
+
+
+# Names a worker process, whose memory the kernel takes longer to free than kill() to return.
+LARGE_WORKER = "import sys; memory = bytearray(1 << 29); print(flush=True); sys.stdin.read()"
+
+
+def test_workers_have_ended_when_kill_workers_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)  # kill_workers sets it
+    command = [sys.executable, "-c", LARGE_WORKER, worker.__name__]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        ended = os.pidfd_open(process.pid)
+        local_runner.kill_workers()
+        assert select.select([ended], [], [], 0)[0]
+        os.close(ended)
+        assert process.wait() == -signal.SIGKILL
