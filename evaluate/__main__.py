@@ -14,16 +14,14 @@ from bioshards.corpus.ui.command_line import CommandResult, run_command
 from bioshards.corpus.ui.options import Argument, Option, Overrides, int_at_least, parse_command, worker_count
 from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.definition import Split
-from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
-from bioshards.evaluate.config.legacy_mode import LegacyMode
-from bioshards.evaluate.config.search_config import SearchConfig, SearchMethod, load_grid
+from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, LegacyMode, SearchMethod
 from bioshards.evaluate.config.suites import SUITES
 from bioshards.evaluate.contamination import DEFAULT_MIN_SHARED_NGRAMS
 
 if TYPE_CHECKING:
     import torch
 
-    from bioshards.evaluate.runs.evaluate_job import EvaluateJob, RunSummary
+    from bioshards.evaluate.runs.run import EvaluateJob, RunSummary
 
 # What takes long to import is imported by the command that needs it, so that --help does not wait for it.
 
@@ -76,24 +74,23 @@ class ModelOptions:
         """Load the checkpoint, and return the job of these options."""
         import torch
 
-        from bioshards.evaluate.modeling import pretrained
-        from bioshards.evaluate.runs.evaluate_job import EvaluateJob
+        from bioshards.evaluate.modeling.encoder import inspect_checkpoint
+        from bioshards.evaluate.runs.run import EvaluateJob
         from bioshards.evaluate.tasks.task_registry import plan_tasks
 
         overrides = self.recipe.with_config(self.config, FineTuneRecipe)
-        checkpoint = pretrained.inspect_checkpoint(self.model, self.model_name)
+        checkpoint = inspect_checkpoint(self.model, self.model_name)
         return EvaluateJob(
             checkpoint=checkpoint,
             benchmarks_dir=self.benchmarks,
             output=self.output or f"scores/{checkpoint.name}",
-            tasks=plan_tasks(self.tasks, overrides.values),
+            tasks=plan_tasks(self.tasks, overrides.values, self.legacy),
             first_seed=self.first_seed,
             num_seeds=num_seeds,
             device=_select_device(self.device or ("cuda" if torch.cuda.is_available() else "cpu")),
             progress=progress,
             log=lambda line: progress.write(line, sys.stdout),
             max_examples=self.max_examples,
-            legacy_modes=self.legacy,
         )
 
 
@@ -110,7 +107,7 @@ class RunOptions(ModelOptions):
 
     def run(self, progress: Progress) -> CommandResult:
         """Fine-tune and score a model."""
-        from bioshards.evaluate.runs.evaluate_job import run_evaluation
+        from bioshards.evaluate.runs.run import run_evaluation
 
         summary = run_evaluation(self.make_job(progress, self.seeds))
         is_empty = not summary.written and not summary.skipped
@@ -135,7 +132,11 @@ class SearchOptions(ModelOptions):
 
     def run(self, progress: Progress) -> CommandResult:
         """Search hyperparameters by the score on dev."""
-        from bioshards.evaluate.runs.hyperparameter_search import search_hyperparameters
+        from bioshards.evaluate.runs.hyperparameter_search import (
+            SearchConfig,
+            load_grid,
+            search_hyperparameters,
+        )
 
         config = SearchConfig(load_grid(self.grid), self.method, self.max_trials, self.first_seed)
         lines, failures = search_hyperparameters(self.make_job(progress), config)

@@ -13,6 +13,11 @@ from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.ui.options import check_type, option_from_field
 from bioshards.train.recipe import Schedule, scale_warmup
 
+LegacyMode = Literal["electra-truncation", "lower-case", "merged-types", "biobert-tags"]
+"""Published deviations in reading and counting tags (metrics/tag_f1.py)."""
+SearchMethod = Literal["grid", "tpe"]
+"""Every combination once, in random order; or optuna's TPE sampler (Bio-ELECTRA used hyperopt's)."""
+
 
 @dataclass(frozen=True, slots=True)
 class FineTuneRecipe:
@@ -104,23 +109,7 @@ class FineTuneRecipe:
                 "--train-on train+dev leaves no dev set to select an epoch: add --select-epoch last"
             )
         if self.class_weights not in ("none", "balanced"):
-            self.parse_class_weights()
-
-    def parse_class_weights(self) -> tuple[float, ...]:
-        """Return the numeric class weights.
-
-        Raises:
-            InvalidValueError: a weight is not a number above 0.
-        """
-        try:
-            weights = tuple(float(number) for number in self.class_weights.split(","))
-        except ValueError:
-            weights = ()
-        if not weights or min(weights) <= 0 or not all(map(math.isfinite, weights)):
-            raise InvalidValueError(
-                f"--class-weights {self.class_weights} is not none, balanced, or numbers such as 1,99"
-            )
-        return weights
+            parse_class_weights(self.class_weights)
 
     def total_steps(self, batches_per_epoch: int) -> int:
         """Return the total number of optimizer steps."""
@@ -137,6 +126,21 @@ class FineTuneRecipe:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for a result file."""
         return dataclasses.asdict(self)
+
+
+def parse_class_weights(setting: str) -> tuple[float, ...]:
+    """Return the weights of a list such as ``1,99``.
+
+    Raises:
+        InvalidValueError: a weight is not a number above 0.
+    """
+    try:
+        weights = tuple(float(number) for number in setting.split(","))
+    except ValueError:
+        weights = ()
+    if not weights or min(weights) <= 0 or not all(map(math.isfinite, weights)):
+        raise InvalidValueError(f"--class-weights {setting} is not none, balanced, or numbers such as 1,99")
+    return weights
 
 
 def override_recipe(recipe: FineTuneRecipe, overrides: Mapping[str, Any]) -> FineTuneRecipe:

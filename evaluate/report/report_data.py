@@ -46,7 +46,7 @@ def find_metric(result: Result) -> Metric:
         ResultError: the task is unknown, or its metric has other statistics.
     """
     task = TASKS.get(result["task"])
-    metric = task.metric_for(result["legacy"]) if task else None  # type: ignore[arg-type]  # of a file
+    metric = task.metric_for(result["legacy"]) if task else None
     if metric is None or list(metric.stat_names) != result["per_example_stats"]["names"]:
         raise ResultError(
             f"a result of task {result['task']!r} is of another version of bioshards: make the report with it"

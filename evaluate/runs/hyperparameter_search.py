@@ -9,27 +9,84 @@ import hashlib
 import json
 import math
 import time
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, BenchmarkNotFoundError
-from bioshards.evaluate.config.fine_tune_recipe import override_recipe
-from bioshards.evaluate.config.search_config import Params, SearchConfig
-from bioshards.evaluate.runs.evaluate_job import EvaluateJob, lock_output
-from bioshards.evaluate.runs.fine_tune_run import (
-    FineTuneRun,
-    build_identity,
-    compute_example_stats,
-    fine_tune,
-    get_library_versions,
-    prepare_inputs,
-)
+from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, SearchMethod, override_recipe
 from bioshards.evaluate.runs.fine_tuner import NaNLossError
 from bioshards.evaluate.runs.results import ResultError
+from bioshards.evaluate.runs.run import EvaluateJob, build_identity, fine_tune, lock_output, prepare_inputs
 from bioshards.evaluate.runs.task_data import TaskData, load_task_data
 from bioshards.evaluate.tasks.task_registry import PlannedTask
+from bioshards.train.checkpoint import get_library_versions
+
+ParamValue = int | float | str | bool
+Params = dict[str, ParamValue]
+"""Values of recipe fields by name."""
+Grid = Mapping[str, Sequence[ParamValue]]
+GRIDS: Final[Mapping[str, Grid]] = {
+    # PubMedBERT (arXiv:2007.15779, section 4.2); of epochs it says 2 to 60.
+    "pubmedbert": {
+        "learning_rate": (1e-5, 3e-5, 5e-5),
+        "batch_size": (16, 32),
+        "epochs": (2, 5, 10, 20, 40, 60),
+    },
+    # SciCrunch/bio_electra, run_finetuning_opt.py: 25 trials by hyperopt's TPE.
+    "bio-electra": {
+        "learning_rate": (1e-5, 5e-5, 1e-4, 5e-4),
+        "batch_size": (12, 24, 32, 64),
+        "epochs": (3, 5, 10, 15, 20),
+    },
+}
+
+
+def load_grid(name: str) -> Grid:
+    """Return a paper's grid by name, or the grid of a TOML file with lines ``learning_rate = [1e-5, 5e-5]``.
+
+    Raises:
+        InvalidValueError: the name or file is unknown, or a value is invalid.
+    """
+    if name in GRIDS:
+        return GRIDS[name]
+    try:
+        with open(name, "rb") as file:
+            grid_values = tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidValueError(
+            f"--grid {name} is neither of {', '.join(GRIDS)} nor a file that can be read ({error}): "
+            "write lines such as learning_rate = [1e-5, 5e-5]"
+        ) from error
+    if not grid_values:
+        raise InvalidValueError(f"{name} has no lines such as learning_rate = [1e-5, 5e-5]")
+    for field, values in grid_values.items():
+        if not isinstance(values, list) or not values:
+            raise InvalidValueError(f"{name}: {field} is no list of values, such as [1e-5, 5e-5]")
+        for value in values:
+            try:
+                override_recipe(FineTuneRecipe(), {field: value})
+            except TypeError as error:
+                raise InvalidValueError(f"{name}: unknown field {field}") from error
+    return grid_values
+
+
+@dataclass(frozen=True, slots=True)
+class SearchConfig:
+    """Options of a search.
+
+    Attributes:
+        max_trials: maximum number of trials.
+        seed: seed of the order and of every model.
+    """
+
+    grid: Grid
+    method: SearchMethod
+    max_trials: int
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +145,9 @@ def _search_task(
         params: Params = {name: trial.suggest_categorical(name, values) for name, values in grid.items()}
         recipe = planned_task.task.drop_unused_settings(override_recipe(planned_task.recipe, params))
         prefix = f"{planned_task.name}, trial {len(trials) + 1}: "
-        fine_tune_run = FineTuneRun(
-            checkpoint=job.checkpoint,
-            data=replace(data, planned_task=replace(planned_task, recipe=recipe)),
-            seed=config.seed,
-            device=job.device,
-            legacy_modes=planned_task.task.applicable_legacy_modes(job.legacy_modes),
-            progress=job.progress.with_prefix(prefix),
-        )
-        trials.append(_run_trial(folder, fine_tune_run, params))
+        trial_data = replace(data, planned_task=replace(planned_task, recipe=recipe))
+        trial_job = replace(job, progress=job.progress.with_prefix(prefix))
+        trials.append(_run_trial(folder, trial_job, trial_data, config.seed, params))
         job.log(f"{prefix}{_format_trial(trials[-1])}")
         return _score_or_lowest(trials[-1])
 
@@ -125,26 +176,23 @@ def _score_or_lowest(trial: TrialResult) -> float:
     return -1.0 if trial.dev_score is None else trial.dev_score
 
 
-def _run_trial(folder: str, fine_tune_run: FineTuneRun, params: Params) -> TrialResult:
+def _run_trial(folder: str, job: EvaluateJob, data: TaskData, seed: int, params: Params) -> TrialResult:
     """Run a trial, or read its file if it is finished."""
     storage = LocalStorage()
-    trial_identity = {**build_identity(fine_tune_run), "model": fine_tune_run.checkpoint.sha256}
+    trial_identity = {**build_identity(data, seed), "model": job.checkpoint.sha256}
     trial_hash = hashlib.sha256(json.dumps(trial_identity, sort_keys=True).encode()).hexdigest()[:12]
     path = f"{folder}/trial-{trial_hash}.json"
     if storage.exists(path):
         return _read_trial(storage, path)
     start_time = time.monotonic()
-    metric = fine_tune_run.metric
+    main_score = data.planned_task.metric.main_score
     dev_score = None
     try:
-        fine_tuned = fine_tune(fine_tune_run, prepare_inputs(fine_tune_run))
-        scores = fine_tuned.dev_scores or metric.scores_from_stats(
-            compute_example_stats(fine_tuned, fine_tune_run.data.records_by_split["dev"])
-        )
-        dev_score = scores[metric.main_score]
+        fine_tuned = fine_tune(prepare_inputs(job, data), seed, job.progress)
+        dev_score = (fine_tuned.dev_scores or fine_tuned.score_dev())[main_score]
     except NaNLossError as error:
-        fine_tune_run.progress.write(str(error))
-    trial = TrialResult(params, metric.main_score, dev_score)
+        job.progress.write(str(error))
+    trial = TrialResult(params, main_score, dev_score)
     run_facts = {
         "seconds": round(time.monotonic() - start_time, 1),
         "library_versions": get_library_versions(),

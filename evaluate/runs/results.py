@@ -79,8 +79,8 @@ class Result(ResultIdentity):
     Attributes:
         metric: name of the metric.
         main_score: name of the score that represents the task.
-        scores: of ``dev`` and ``test``, and of the majority baseline on test (``majority``, of
-            tasks/majority.py), by name, from 0 to 1 (correlations from -1).
+        scores: of ``dev`` and ``test``, and of the majority baseline on test (``majority``),
+            by name, from 0 to 1 (correlations from -1).
         checkpoints: step, mean training loss and dev score of each checkpoint.
         selected_step: optimizer steps before the checkpoint whose weights were scored.
     """

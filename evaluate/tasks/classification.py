@@ -8,18 +8,37 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.evaluate.benchmarks.record_types import LabelledText, Record, Relation
-from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
-from bioshards.evaluate.modeling import heads
-from bioshards.evaluate.modeling.batches import EncoderOutput, PaddedBatch, TokenizedExample, stack_targets
+from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, parse_class_weights
+from bioshards.evaluate.modeling.encoder import EncodedBatch, Example
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer
-from bioshards.evaluate.tasks.relation_inputs import build_relation_input
+from bioshards.evaluate.tasks.layers import DEFAULT_DROPOUT, BiLSTM, make_linear
+from bioshards.evaluate.tasks.relations import build_relation_input
 
 ClassificationType = Literal["single_label", "multi_label", "regression", "ranking"]
 """One class; any number of classes; a number; ranking by the probability of the second class."""
+RelationFeature = Literal["cls", "mention", "start"]
+
+
+class ClassificationHead(nn.Module):
+    """Linear layer on one vector per text, for classes or a number; with a BiLSTM for the text before it."""
+
+    def __init__(
+        self, num_features: int, num_outputs: int, dropout: float = DEFAULT_DROPOUT, bilstm_size: int = 0
+    ) -> None:
+        super().__init__()
+        self.bilstm = BiLSTM(bilstm_size) if bilstm_size else None
+        self.dropout = nn.Dropout(dropout)
+        self.linear = make_linear(num_features, num_outputs)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Map [B, features] to float32[B, outputs]."""
+        outputs: Tensor = self.linear(self.dropout(vectors))
+        return outputs.float()
 
 
 @dataclass(slots=True)
@@ -28,7 +47,7 @@ class Classification:
 
     Attributes:
         labels: classes in the order of the outputs; of a ranking the second is the relevant one.
-        class_weights: float[C], weights of the classes in the loss; set by ``make_examples`` in training.
+        class_weights: float[C], weights of the classes in the loss.
     """
 
     tokenizer: ModelTokenizer
@@ -37,77 +56,50 @@ class Classification:
     labels: tuple[str, ...]
     class_weights: Tensor | None = None
 
-    def make_examples(self, records: Sequence[Record], is_training: bool) -> list[TokenizedExample]:
+    def make_examples(self, records: Sequence[Record], is_training: bool) -> list[Example]:
         """Return one example for each record."""
         relations = [record for record in records if isinstance(record, Relation)]
         if relations:
-            examples = self._make_relation_examples(relations, is_training)
-        else:
-            examples = self._make_text_examples(
-                [record for record in records if isinstance(record, LabelledText)], is_training
-            )
-        if is_training:
-            self.class_weights = self._compute_class_weights(examples)
-        return examples
-
-    def _make_text_examples(self, texts: Sequence[LabelledText], is_training: bool) -> list[TokenizedExample]:
+            return self._make_relation_examples(relations, is_training)
+        texts = [record for record in records if isinstance(record, LabelledText)]
         encoded_first = self.tokenizer.encode_texts([text.text for text in texts])
         encoded_second = self.tokenizer.encode_texts([text.text_pair or "" for text in texts])
         examples = []
         for index, text in enumerate(texts):
-            first_ids, second_ids = encoded_first[index][0], encoded_second[index][0]
-            max_tokens = self.tokenizer.count_text_tokens(
-                self.recipe.max_seq_length, text.text_pair is not None
+            is_pair = text.text_pair is not None
+            max_tokens = self.tokenizer.count_text_tokens(self.recipe.max_seq_length, is_pair)
+            first_ids, second_ids = truncate_pair(
+                encoded_first[index][0], encoded_second[index][0], max_tokens
             )
-            first_ids, second_ids = truncate_pair(first_ids, second_ids, max_tokens)
-            tokenized_input = self.tokenizer.build_input(
-                first_ids, None if text.text_pair is None else second_ids
-            )
-            examples.append(
-                TokenizedExample(
-                    index,
-                    tokenized_input.input_ids,
-                    tokenized_input.token_type_ids,
-                    target=self._encode_label(text) if is_training else None,
-                )
-            )
+            model_input = self.tokenizer.build_input(first_ids, second_ids if is_pair else None)
+            target = self._encode_label(text) if is_training else None
+            examples.append(Example(index, model_input.input_ids, model_input.token_type_ids, target=target))
         return examples
 
-    def _make_relation_examples(
-        self, relations: Sequence[Relation], is_training: bool
-    ) -> list[TokenizedExample]:
+    def _make_relation_examples(self, relations: Sequence[Relation], is_training: bool) -> list[Example]:
         inputs = [build_relation_input(relation, self.recipe.entity_format) for relation in relations]
         max_tokens = self.tokenizer.count_text_tokens(self.recipe.max_seq_length, is_pair=False)
         examples = []
         encoded_texts = self.tokenizer.encode_texts([relation.text for relation in inputs])
         for index, (relation, (token_ids, offsets)) in enumerate(zip(inputs, encoded_texts, strict=True)):
-            span_starts = (
-                relation.entity_starts
-                if self.recipe.relation_feature == "start"
-                else (relation.first[0], relation.second[0])
-            )
-            spans = zip(span_starts, (relation.first[1], relation.second[1]), strict=True)
-            token_ranges = [_find_token_range(span, offsets) for span in spans]
-            first_token = find_window_start(
-                len(token_ids),
-                max_tokens,
-                min(range_start for range_start, _ in token_ranges),
-                max(range_end for _, range_end in token_ranges),
-            )
-            tokenized_input = self.tokenizer.build_input(token_ids[first_token : first_token + max_tokens])
-            shift, limit = (
-                tokenized_input.first_start - first_token,
-                tokenized_input.first_start + min(max_tokens, len(token_ids)),
-            )
-            positions = [
-                min(limit, max(tokenized_input.first_start, edge + shift))
-                for span in token_ranges
-                for edge in span
+            first_start, second_start = relation.first[0], relation.second[0]
+            if self.recipe.relation_feature == "start":
+                first_start, second_start = relation.entity_starts
+            edges = [
+                *_find_token_range((first_start, relation.first[1]), offsets),
+                *_find_token_range((second_start, relation.second[1]), offsets),
             ]
-            target = self._encode_label(relations[index]) if is_training else None
+            window = find_window_start(len(token_ids), max_tokens, min(edges), max(edges))
+            model_input = self.tokenizer.build_input(token_ids[window : window + max_tokens])
+            low = model_input.first_start
+            high = low + min(max_tokens, len(token_ids))
             examples.append(
-                TokenizedExample(
-                    index, tokenized_input.input_ids, tokenized_input.token_type_ids, tuple(positions), target
+                Example(
+                    index,
+                    model_input.input_ids,
+                    model_input.token_type_ids,
+                    positions=tuple(min(high, max(low, edge + low - window)) for edge in edges),
+                    target=self._encode_label(relations[index]) if is_training else None,
                 )
             )
         return examples
@@ -120,75 +112,50 @@ class Classification:
             return [float(name in label) for name in self.labels]
         return self.labels.index(str(label))
 
-    def _compute_class_weights(self, tokenized_examples: Sequence[TokenizedExample]) -> Tensor | None:
-        """Return the class weights of the loss.
-
-        Raises:
-            InvalidValueError: the recipe has another number of weights than there are classes.
-        """
-        if self.recipe.class_weights == "none" or self.problem_type not in ("single_label", "ranking"):
-            return None
-        if self.recipe.class_weights == "balanced":  # as scikit-learn: examples / (classes x examples of one)
-            class_counts = Counter(example.target for example in tokenized_examples)
-            return torch.tensor(
-                [
-                    len(tokenized_examples) / (len(class_counts) * class_counts[index])
-                    if class_counts[index]
-                    else 0.0
-                    for index in range(len(self.labels))
-                ]
-            )
-        weights = self.recipe.parse_class_weights()
-        if len(weights) != len(self.labels):
-            raise InvalidValueError(
-                f"--class-weights has {len(weights)} numbers, and there are {len(self.labels)} classes: "
-                f"{', '.join(self.labels)}"
-            )
-        return torch.tensor(weights)
-
     def build_head(self, hidden_size: int) -> nn.Module:
         """Return a linear layer, above a BiLSTM if the recipe has one."""
-        feature_size = {"cls": hidden_size, "mention": 2 * hidden_size, "start": 2 * hidden_size}[
-            self.recipe.relation_feature
-        ]
-        num_outputs = 1 if self.problem_type == "regression" else len(self.labels)
-        bilstm = heads.BiLSTM(hidden_size) if "bilstm" in self.recipe.head else None
-        return ClassificationHead(bilstm, heads.PooledHead(feature_size, num_outputs, self.recipe.dropout))
+        return ClassificationHead(
+            hidden_size if self.recipe.relation_feature == "cls" else 2 * hidden_size,
+            1 if self.problem_type == "regression" else len(self.labels),
+            self.recipe.dropout,
+            hidden_size if "bilstm" in self.recipe.head else 0,
+        )
 
-    def _compute_outputs(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> Tensor:
-        hidden, features = encoded.hidden, encoded.pooled
-        if task_head.bilstm is not None:
-            hidden = task_head.bilstm(hidden, batch.mask)
+    def _compute_outputs(self, head: Any, batch: EncodedBatch) -> Tensor:
+        hidden, features = batch.hidden, batch.pooled
+        if head.bilstm is not None:
+            hidden = head.bilstm(hidden, batch.mask)
             features = hidden[:, 0]
         if self.recipe.relation_feature != "cls":
-            positions = torch.tensor(
-                [example.positions for example in batch.examples], device=batch.input_ids.device
+            positions = torch.tensor([example.positions for example in batch.examples], device=hidden.device)
+            features = extract_relation_features(
+                hidden, positions[:, :2], positions[:, 2:], self.recipe.relation_feature
             )
-            token_ranges = positions.view(-1, 2, 2)
-            features = heads.extract_relation_features(
-                hidden, token_ranges[:, 0], token_ranges[:, 1], self.recipe.relation_feature
-            )
-        outputs: Tensor = task_head.pooled(features)
+        outputs: Tensor = head(features)
         return outputs
 
-    def loss(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> Tensor:
-        """Return weighted cross-entropy, binary cross-entropy (multi-label) or squared error (regression)."""
-        outputs = self._compute_outputs(task_head, encoded, batch)
-        if self.problem_type == "regression":
-            return heads.mean_squared_error(outputs, stack_targets(batch, torch.float32))
-        if self.problem_type == "multi_label":
-            return heads.binary_cross_entropy(outputs, stack_targets(batch, torch.float32))
-        loss_weights = None if self.class_weights is None else self.class_weights.to(outputs.device)
-        return heads.weighted_cross_entropy(outputs, stack_targets(batch, torch.int64), loss_weights)
+    def loss(self, head: Any, batch: EncodedBatch) -> Tensor:
+        """Return the mean loss over the texts of a batch.
 
-    def predict(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> list[Any]:
+        Squared error of a regression, binary cross-entropy of each class (multi-label), or cross-entropy.
+        Weighted by class it is divided by the number of texts, not by the sum of weights. SOURCES:
+        PubMedBERT, section 2.4.1; ``WeightedClassificationTask`` in
+        electra/finetune/classification/classification_tasks.py of SciCrunch/bio_electra.
+        """
+        outputs = self._compute_outputs(head, batch)
+        if self.problem_type == "regression":
+            return F.mse_loss(outputs.squeeze(1), batch.stack_targets(torch.float32))
+        if self.problem_type == "multi_label":
+            return F.binary_cross_entropy_with_logits(outputs, batch.stack_targets(torch.float32))
+        weights = None if self.class_weights is None else self.class_weights.to(outputs.device)
+        return F.cross_entropy(outputs, batch.stack_targets(), weights, reduction="sum") / len(outputs)
+
+    def predict(self, head: Any, batch: EncodedBatch) -> list[Any]:
         """Return a class, a set of classes, a number, or the probability of the second class."""
-        outputs = self._compute_outputs(task_head, encoded, batch).float()
+        outputs = self._compute_outputs(head, batch)
         match self.problem_type:
             case "regression":
-                return list(outputs[:, 0].tolist())
-            case "ranking":
-                return list(outputs.softmax(-1)[:, 1].tolist())
+                return list(outputs.squeeze(1).tolist())
             case "multi_label":
                 return [
                     frozenset(
@@ -196,14 +163,13 @@ class Classification:
                     )
                     for row in (outputs > 0).tolist()
                 ]
-            case _:
+            case "ranking":
+                return list(outputs.softmax(-1)[:, 1].tolist())
+            case "single_label":
                 return [self.labels[class_index] for class_index in outputs.argmax(-1).tolist()]
 
     def merge_predictions(
-        self,
-        records: Sequence[Record],
-        tokenized_examples: Sequence[TokenizedExample],
-        predictions: Sequence[Any],
+        self, records: Sequence[Record], examples: Sequence[Example], predictions: Sequence[Any]
     ) -> list[Any]:
         """Return the predictions unchanged: each record is one example."""
         return list(predictions)
@@ -218,14 +184,54 @@ class Classification:
             ]
         return [record.label for record in records if isinstance(record, (LabelledText, Relation))]
 
+    def predict_majority(self, train_gold: Sequence[Any], test_gold: Sequence[Any]) -> list[Any]:
+        """Return the most frequent class of train for every text, of equally frequent ones the first.
 
-class ClassificationHead(nn.Module):
-    """Linear layer on the encoder's or a BiLSTM's vectors."""
+        A set of labels: those of more than half of train.  A number: the mean of train.  A ranking: the order
+        of the files.
+        """
+        match self.problem_type:
+            case "regression":
+                prediction: Any = sum(train_gold) / len(train_gold)
+            case "ranking":
+                prediction = 0.0
+            case "multi_label":
+                counts = Counter(label for labels in train_gold for label in labels)
+                prediction = frozenset(
+                    label for label, count in counts.items() if 2 * count > len(train_gold)
+                )
+            case "single_label":
+                ((prediction, _),) = Counter(train_gold).most_common(1)
+        return [prediction] * len(test_gold)
 
-    def __init__(self, bilstm: heads.BiLSTM | None, pooled: heads.PooledHead) -> None:
-        super().__init__()
-        self.bilstm = bilstm
-        self.pooled = pooled
+
+def compute_class_weights(
+    setting: str, labels: Sequence[str], train_records: Sequence[Record]
+) -> Tensor | None:
+    """Return the class weights of the loss, float[C].
+
+    Args:
+        setting: ``none``, ``balanced``, or a number for each class (``FineTuneRecipe.class_weights``).
+
+    Raises:
+        InvalidValueError: there is another number of weights than of classes.
+    """
+    if setting == "none":
+        return None
+    if setting == "balanced":  # as scikit-learn: examples / (classes x examples of one)
+        counts = Counter(
+            str(record.label) for record in train_records if isinstance(record, (LabelledText, Relation))
+        )
+        return torch.tensor(
+            [counts.total() / (len(counts) * counts[label]) if counts[label] else 0.0 for label in labels]
+        )
+    weights = parse_class_weights(setting)
+    if len(weights) != len(labels):
+        raise InvalidValueError(
+            f"--class-weights has {len(weights)} numbers, and there are {len(labels)} classes: "
+            f"{', '.join(labels)}"
+        )
+    return torch.tensor(weights)
 
 
 def truncate_pair(first: list[int], second: list[int], max_tokens: int) -> tuple[list[int], list[int]]:
@@ -265,3 +271,31 @@ def _find_token_range(span: tuple[int, int], offsets: Sequence[tuple[int, int]])
         (index for index, (start, _) in enumerate(offsets) if start >= span[0]), len(offsets) - 1
     )
     return next_token, next_token + 1
+
+
+def extract_relation_features(
+    hidden: Tensor, first: Tensor, second: Tensor, feature: RelationFeature
+) -> Tensor:
+    """Return the vectors by which relations are classified (PubMedBERT, section 3.3).
+
+    Args:
+        hidden: float32[B, T, H].
+        first: int64[B, 2], token range of the first entity, end exclusive.
+        second: int64[B, 2], token range of the second entity.
+        feature: ``cls``: vector of [CLS]; ``mention``: maximum over each entity's tokens; ``start``: first
+            token of each range, which begins at the marker if there is one.
+
+    Returns:
+        float[B, H] for ``cls``, else float[B, 2H]; 0 for an entity with an empty range.
+    """
+    if feature == "cls":
+        return hidden[:, 0]
+    positions = torch.arange(hidden.shape[1], device=hidden.device)
+    vectors = []
+    for token_ranges in (first, second):
+        start, end = token_ranges[:, :1], token_ranges[:, 1:]
+        end = end if feature == "mention" else torch.minimum(start + 1, end)
+        is_inside = (positions >= start) & (positions < end)
+        maximum = hidden.masked_fill(~is_inside[:, :, None], -torch.inf).amax(1)
+        vectors.append(maximum.where(is_inside.any(1, keepdim=True), 0))
+    return torch.cat(vectors, 1)

@@ -14,7 +14,7 @@ from bioshards.evaluate.benchmarks.definition import (
     locate_benchmark,
 )
 from bioshards.evaluate.benchmarks.record_types import Record, Relation, record_texts
-from bioshards.evaluate.tasks.relation_inputs import build_relation_input
+from bioshards.evaluate.tasks.relations import build_relation_input
 
 
 def write_input_texts(

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from bioshards.evaluate.benchmarks.record_types import Question, Record
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
-from bioshards.evaluate.modeling.batches import EncoderOutput, PaddedBatch, TokenizedExample
-from bioshards.evaluate.modeling.heads import JointSpanHead, SpanHead
+from bioshards.evaluate.modeling.encoder import EncodedBatch, Example, pad_rows
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer, Offsets
-from bioshards.evaluate.tasks import answer_pooling
+from bioshards.evaluate.tasks.answer_pooling import pool_answers
+from bioshards.evaluate.tasks.span_heads import JointSpanHead, SpanHead
 
 _MAX_QUESTION_TOKENS: Final = 64
 """Maximum tokens of a question (google-research/bert and electra, max_query_length)."""
@@ -42,23 +42,19 @@ class QuestionAnswering:
     recipe: FineTuneRecipe
     is_per_question: bool
 
-    def make_examples(self, records: Sequence[Record], is_training: bool) -> list[TokenizedExample]:
+    def make_examples(self, records: Sequence[Record], is_training: bool) -> list[Example]:
         """Return the windows of all passages; in training, of passages with a marked answer."""
         questions = _select_questions(records)
         encoded_questions = self.tokenizer.encode_texts([question.question for question in questions])
         encoded_passages = self.tokenizer.encode_texts([question.context for question in questions])
         examples = []
         for index, question in enumerate(questions):
-            windows = self._make_windows(
-                index, encoded_questions[index][0][:_MAX_QUESTION_TOKENS], *encoded_passages[index]
-            )
+            question_ids = encoded_questions[index][0][:_MAX_QUESTION_TOKENS]
+            windows = self._make_windows(index, question_ids, *encoded_passages[index])
             if not is_training:
                 examples += windows
-            elif question.answers and question.answers[0].start >= 0:
-                start, end = (
-                    question.answers[0].start,
-                    question.answers[0].start + len(question.answers[0].text),
-                )
+            elif question.answers and (answer := question.answers[0]).start >= 0:
+                start, end = answer.start, answer.start + len(answer.text)
                 examples += [
                     replace(window, target=_find_span_target(window, start, end)) for window in windows
                 ]
@@ -66,7 +62,7 @@ class QuestionAnswering:
 
     def _make_windows(
         self, record_index: int, question_ids: list[int], passage_ids: list[int], offsets: Offsets
-    ) -> list[TokenizedExample]:
+    ) -> list[Example]:
         max_passage_tokens = self.tokenizer.count_text_tokens(self.recipe.max_seq_length, is_pair=True)
         question_ids = question_ids[: max(1, max_passage_tokens // 2)]
         max_passage_tokens -= len(question_ids)
@@ -75,24 +71,20 @@ class QuestionAnswering:
         windows = [(start, min(start + max_passage_tokens, len(passage_ids))) for start in window_starts]
         examples = []
         for start, end in windows:
-            tokenized_input = self.tokenizer.build_input(question_ids, passage_ids[start:end])
-            input_offsets = [(0, 0)] * tokenized_input.second_start + list(offsets[start:end])
-            input_offsets += [(0, 0)] * (len(tokenized_input.input_ids) - len(input_offsets))
-            owned_tokens = (
-                token_index
-                for token_index in range(start, end)
-                if find_max_context_window(windows, token_index) == (start, end)
-            )
-            positions = tuple(
-                tokenized_input.second_start + token_index - start for token_index in owned_tokens
-            )
+            model_input = self.tokenizer.build_input(question_ids, passage_ids[start:end])
+            num_before = model_input.second_start
+            num_after = len(model_input.input_ids) - num_before - (end - start)
             examples.append(
-                TokenizedExample(
+                Example(
                     record_index,
-                    tokenized_input.input_ids,
-                    tokenized_input.token_type_ids,
-                    positions,
-                    offsets=tuple(input_offsets),
+                    model_input.input_ids,
+                    model_input.token_type_ids,
+                    positions=tuple(
+                        num_before + token - start
+                        for token in range(start, end)
+                        if find_max_context_window(windows, token) == (start, end)
+                    ),
+                    offsets=((0, 0),) * num_before + tuple(offsets[start:end]) + ((0, 0),) * num_after,
                 )
             )
         return examples
@@ -101,38 +93,32 @@ class QuestionAnswering:
         """Return the head that the recipe names."""
         return JointSpanHead(hidden_size) if self.recipe.answer_head == "joint" else SpanHead(hidden_size)
 
-    def loss(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> Tensor:
+    def loss(self, head: Any, batch: EncodedBatch) -> Tensor:
         """Return the loss of first and last answer token over [CLS] and the passage."""
-        targets = torch.tensor([example.target for example in batch.examples], device=batch.input_ids.device)
         answer_mask = _make_passage_mask(batch)
         answer_mask[:, 0] = True
-        loss: Tensor = task_head.loss(encoded.hidden, answer_mask, targets)
+        loss: Tensor = head.loss(batch.hidden, answer_mask, batch.stack_targets())
         return loss
 
-    def predict(self, task_head: Any, encoded: EncoderOutput, batch: PaddedBatch) -> list[Any]:
+    def predict(self, head: Any, batch: EncodedBatch) -> list[Any]:
         """Return the best spans of each window: start character, end character (exclusive) and score."""
         passage_mask = _make_passage_mask(batch)
         start_mask = torch.zeros_like(passage_mask)
         for row, example in enumerate(batch.examples):
             start_mask[row, list(example.positions)] = True
-        answers = task_head.find_answers(
-            encoded.hidden, start_mask, passage_mask, _MAX_ANSWER_TOKENS, _N_BEST
-        )
+        answers = head.find_answers(batch.hidden, start_mask, passage_mask, _MAX_ANSWER_TOKENS, _N_BEST)
         return [
             [(example.offsets[start][0], example.offsets[end][1], score) for start, end, score in spans]
             for example, spans in zip(batch.examples, answers, strict=True)
         ]
 
     def merge_predictions(
-        self,
-        records: Sequence[Record],
-        tokenized_examples: Sequence[TokenizedExample],
-        predictions: Sequence[Any],
+        self, records: Sequence[Record], examples: Sequence[Example], predictions: Sequence[Any]
     ) -> list[Any]:
         """Return the best answer of each passage, or the five best of each question."""
         questions = _select_questions(records)
         spans_by_passage: list[list[tuple[int, int, float]]] = [[] for _ in questions]
-        for example, spans in zip(tokenized_examples, predictions, strict=True):
+        for example, spans in zip(examples, predictions, strict=True):
             spans_by_passage[example.record_index] += spans
         answers_by_passage = [
             rank_passage_answers(question.context, spans)
@@ -140,15 +126,11 @@ class QuestionAnswering:
         ]
         if not self.is_per_question:
             return [answers[0][0] if answers else "" for answers in answers_by_passage]
-        return [
-            [
-                text
-                for text, _ in answer_pooling.pool_answers(
-                    answer for passage_index in members for answer in answers_by_passage[passage_index]
-                )
-            ]
-            for members in group_by_question(questions).values()
-        ]
+        predicted = []
+        for members in group_by_question(questions).values():
+            candidates = (answer for passage in members for answer in answers_by_passage[passage])
+            predicted.append([text for text, _ in pool_answers(candidates)])
+        return predicted
 
     def gold_labels(self, records: Sequence[Record]) -> list[Any]:
         """Return the marked answers of each passage, or the accepted answers of each question."""
@@ -156,6 +138,10 @@ class QuestionAnswering:
         if not self.is_per_question:
             return [[answer.text for answer in question.answers] for question in questions]
         return [questions[members[0]].accepted_answers for members in group_by_question(questions).values()]
+
+    def predict_majority(self, train_gold: Sequence[Any], test_gold: Sequence[Any]) -> list[Any]:
+        """Return no answer for every passage, or no answers for every question."""
+        return [[] if self.is_per_question else "" for _ in test_gold]
 
 
 def group_by_question(questions: Sequence[Question]) -> dict[str, list[int]]:
@@ -196,7 +182,7 @@ def find_max_context_window(windows: Sequence[tuple[int, int]], token_index: int
     )
 
 
-def _find_span_target(window: TokenizedExample, start: int, end: int) -> tuple[int, int]:
+def _find_span_target(window: Example, start: int, end: int) -> tuple[int, int]:
     """Return first and last token of an answer if the window contains both, else (0, 0) for [CLS]."""
     answer_tokens = [
         index
@@ -212,12 +198,10 @@ def _find_span_target(window: TokenizedExample, start: int, end: int) -> tuple[i
     return answer_tokens[0], answer_tokens[-1]
 
 
-def _make_passage_mask(batch: PaddedBatch) -> Tensor:
+def _make_passage_mask(batch: EncodedBatch) -> Tensor:
     """Return which tokens belong to the passage, bool[B, T]."""
-    mask = torch.zeros(batch.mask.shape, dtype=torch.bool)
-    for row, example in enumerate(batch.examples):
-        mask[row, : len(example.offsets)] = torch.tensor([end > 0 for _, end in example.offsets])
-    return mask.to(batch.mask.device)
+    rows = [[end > 0 for _, end in example.offsets] for example in batch.examples]
+    return pad_rows(rows, batch.mask.shape[1]).bool().to(batch.mask.device)
 
 
 def _select_questions(records: Sequence[Record]) -> list[Question]:

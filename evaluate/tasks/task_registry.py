@@ -1,6 +1,6 @@
 """Tasks by name: benchmark, metric and settings; and the selection of tasks by ``--tasks``.
 
-A benchmark's TaskSpec (benchmarks/catalogue/) defines its task. Recipes are in config/suites.py.
+A benchmark's TaskSpec (benchmarks/catalogue.toml) defines its task. Recipes are in config/suites.py.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any, Final
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.benchmarks.definition import MetricName, ProblemType, TaskSpec
-from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, override_recipe
-from bioshards.evaluate.config.legacy_mode import LegacyMode
+from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, LegacyMode, override_recipe
 from bioshards.evaluate.config.suites import DEFAULT_SUITE, SUITES
 from bioshards.evaluate.metrics.metric import Metric
 from bioshards.evaluate.metrics.qa import bioasq_factoid, squad_f1
@@ -73,11 +72,7 @@ class Task:
             }
         return replace(recipe, **unused_settings)
 
-    def applicable_legacy_modes(self, requested: Iterable[LegacyMode]) -> list[LegacyMode]:
-        """Return the requested legacy modes that apply: all for entity tasks, none for others."""
-        return sorted(set(requested)) if self.problem_type == "entities" else []
-
-    def metric_for(self, legacy_modes: Collection[LegacyMode]) -> Metric:
+    def metric_for(self, legacy_modes: Collection[str]) -> Metric:
         """Return the metric, or its legacy variant."""
         metric = biobert_tag_f1() if "biobert-tags" in legacy_modes else self.metric
         return merge_entity_types(metric) if "merged-types" in legacy_modes else metric
@@ -114,16 +109,22 @@ TASKS["reranker-weighted"] = replace(TASKS["reranker"], name="reranker-weighted"
 
 @dataclass(frozen=True, slots=True)
 class PlannedTask:
-    """A task of a suite with its recipe."""
+    """A task of a suite with its recipe, and the legacy modes that apply: none but to entities."""
 
     suite: str
     task: Task
     recipe: FineTuneRecipe
+    legacy_modes: tuple[LegacyMode, ...] = ()
 
     @property
     def name(self) -> str:
         """Suite and task, such as ``blurb/gad``."""
         return f"{self.suite}/{self.task.name}"
+
+    @property
+    def metric(self) -> Metric:
+        """Metric of the task, or its legacy variant."""
+        return self.task.metric_for(self.legacy_modes)
 
 
 def find_recipe(suite: str, task_name: str) -> FineTuneRecipe | None:
@@ -137,12 +138,15 @@ def find_recipe(suite: str, task_name: str) -> FineTuneRecipe | None:
     return FineTuneRecipe() if suite == DEFAULT_SUITE and task_name in TASKS and is_unlisted else None
 
 
-def plan_tasks(selectors: Iterable[str], overrides: Mapping[str, Any]) -> list[PlannedTask]:
+def plan_tasks(
+    selectors: Iterable[str], overrides: Mapping[str, Any], legacy_modes: Iterable[LegacyMode] = ()
+) -> list[PlannedTask]:
     """Return the selected tasks with their recipes.
 
     Args:
         selectors: suites (``blurb``), tasks that one suite has (``hoc``), or ``bio-electra/gad``.
         overrides: recipe fields that replace those of every task.
+        legacy_modes: those of all tasks of entities.
 
     Raises:
         InvalidValueError: a selector is unknown, several suites have a task, or a changed recipe is invalid.
@@ -167,9 +171,10 @@ def plan_tasks(selectors: Iterable[str], overrides: Mapping[str, Any]) -> list[P
             known_names = [*SUITES, *TASKS]
             hint = suggest_nearest(selector, known_names) or f". There are: {', '.join(known_names)}"
             raise InvalidValueError(f"--tasks {selector}: there is no such suite or task{hint}")
-    return [
-        PlannedTask(
-            suite, TASKS[task_name], TASKS[task_name].drop_unused_settings(override_recipe(recipe, overrides))
-        )
-        for (suite, task_name), recipe in recipes.items()
-    ]
+    planned_tasks = []
+    for (suite, task_name), recipe in recipes.items():
+        task = TASKS[task_name]
+        recipe = task.drop_unused_settings(override_recipe(recipe, overrides))
+        applicable_modes = tuple(sorted(set(legacy_modes))) if task.problem_type == "entities" else ()
+        planned_tasks.append(PlannedTask(suite, task, recipe, applicable_modes))
+    return planned_tasks

@@ -13,8 +13,8 @@ from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.benchmarks.definition import SPLITS, RecordsBySplit, load_records, locate_benchmark
 from bioshards.evaluate.benchmarks.record_types import LabelledText, Relation, TaggedSentence
 from bioshards.evaluate.metrics.tag_f1 import entity_f1
-from bioshards.evaluate.tasks.majority import predict_majority
 from bioshards.evaluate.tasks.task_registry import TASKS, Task
+from tests.support.evaluate.majority_baseline import predict_majority
 from tests.support.evaluate.sample.benchmark_sample import sample_contents
 from tests.support.paths import BENCHMARK_SAMPLE
 

@@ -16,7 +16,7 @@ from transformers import BertConfig, BertModel, GPT2Config, GPT2Model, T5Config,
 from bioshards.evaluate.__main__ import main
 from bioshards.evaluate.benchmarks import formats
 from bioshards.evaluate.config.suites import SUITES
-from bioshards.evaluate.modeling.pretrained import inspect_checkpoint
+from bioshards.evaluate.modeling.encoder import inspect_checkpoint
 from tests.support.evaluate.evaluate_commands import (
     copy_benchmarks,
     list_temporary_files,

@@ -14,7 +14,7 @@ import pytest
 
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.__main__ import main
-from bioshards.evaluate.runs.evaluate_job import lock_output
+from bioshards.evaluate.runs.run import lock_output
 from tests.support.evaluate.evaluate_commands import (
     call_after_update,
     evaluate_argv,

@@ -14,8 +14,8 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.benchmarks.definition import load_records, locate_benchmark
 from bioshards.evaluate.config.suites import SUITES
-from bioshards.evaluate.runs import evaluate_job
 from bioshards.evaluate.runs import results as result_files
+from bioshards.evaluate.runs import run
 from bioshards.evaluate.runs.task_data import load_task_data
 from bioshards.evaluate.tasks.classification import Classification
 from bioshards.evaluate.tasks.task_registry import TASKS
@@ -95,7 +95,7 @@ def test_repeated_command_runs_nothing(
     def fail_if_called(*_: object) -> None:
         raise AssertionError("a model is fine-tuned")
 
-    monkeypatch.setattr(evaluate_job, "fine_tune", fail_if_called)
+    monkeypatch.setattr(run, "fine_tune", fail_if_called)
     before = {path: path.stat().st_mtime_ns for path in all_results.rglob("seed-*")}
     assert run_evaluate(checkpoint_dir, all_results, "--tasks", *SUITES, "--seeds", 1, "--first-seed", 3) == 0
     assert {path: path.stat().st_mtime_ns for path in all_results.rglob("seed-*")} == before
@@ -132,7 +132,7 @@ def test_seeds_share_records_and_tokenized_examples(
         tokenized.append((len(records), is_training))
         return make_examples(adapter, records, is_training)
 
-    monkeypatch.setattr(evaluate_job, "load_task_data", count_reads)
+    monkeypatch.setattr(run, "load_task_data", count_reads)
     monkeypatch.setattr(Classification, "make_examples", count_examples)
     options = ("--tasks", "blurb/hoc", "--seeds", 2, "--epochs", 2)
     assert run_evaluate(checkpoint_dir, tmp_path, *options) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,12 @@ from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.record_types import LabelledText, Record
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.config.suites import SUITES
-from bioshards.evaluate.modeling import batches, pretrained
+from bioshards.evaluate.modeling.encoder import inspect_checkpoint, load_encoder
 from bioshards.evaluate.runs import fine_tuner
-from bioshards.evaluate.runs.fine_tuner import EncoderWithHead, FineTuner, NaNLossError
+from bioshards.evaluate.runs.fine_tuner import CheckpointScore, EncoderWithHead, FineTuner, NaNLossError
 from bioshards.evaluate.tasks.classification import Classification, ClassificationType
 from bioshards.evaluate.tasks.task_registry import TASKS, plan_tasks
 
-CPU = torch.device("cpu")
 QUICK = FineTuneRecipe(batch_size=4, epochs=3, max_seq_length=32, learning_rate=1e-3, dropout=0.0)
 LABELS = ("no", "yes")
 
@@ -35,22 +35,28 @@ def make_texts(count: int) -> list[Record]:
     ]
 
 
-def make_fine_tuner(checkpoint_dir: Path, recipe: FineTuneRecipe, dropout: float = 0.0) -> FineTuner:
-    checkpoint = pretrained.inspect_checkpoint(str(checkpoint_dir))
+class RecordTuner(FineTuner):
+    """A fine-tuner that tokenizes records itself."""
+
+    def train_on(
+        self, records: Sequence[Record], seed: int, score_dev: Callable[[], float] | None = None
+    ) -> tuple[list[CheckpointScore], int]:
+        return self.train(self.adapter.make_examples(records, is_training=True), seed, score_dev)
+
+    def classify(self, records: Sequence[Record]) -> list[Any]:
+        return self.predict(self.adapter.make_examples(records, is_training=False))
+
+
+def make_fine_tuner(checkpoint_dir: Path, recipe: FineTuneRecipe, dropout: float = 0.0) -> RecordTuner:
+    checkpoint = inspect_checkpoint(str(checkpoint_dir))
     adapter = Classification(checkpoint.load_tokenizer(), recipe, "single_label", LABELS)
     torch.manual_seed(7)
-    encoder = pretrained.load_encoder(checkpoint)
+    encoder = load_encoder(checkpoint)
     for module in encoder.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = dropout
-    return FineTuner(
-        EncoderWithHead(encoder, adapter.build_head(encoder.hidden_size)),
-        adapter,
-        recipe,
-        0,
-        CPU,
-        Progress(None),
-    )
+    model = EncoderWithHead(encoder, adapter.build_head(encoder.hidden_size))
+    return RecordTuner(model, adapter, recipe, Progress(None))
 
 
 def copy_weights(tuner: FineTuner) -> dict[str, torch.Tensor]:
@@ -62,7 +68,7 @@ def test_training_equals_adamw_with_linear_warmup_and_decay(checkpoint_dir: Path
     recipe = replace(QUICK, weight_decay=decay, warmup=0.25, grad_clip=0.5)
     tuner, reference = make_fine_tuner(checkpoint_dir, recipe), make_fine_tuner(checkpoint_dir, recipe)
     records = make_texts(10)
-    tuner.train(records, 3, None)
+    tuner.train_on(records, 3)
 
     model = reference.model.train()
     examples = reference.adapter.make_examples(records, is_training=True)
@@ -82,9 +88,9 @@ def test_training_equals_adamw_with_linear_warmup_and_decay(checkpoint_dir: Path
     for _ in range(3):
         permutation = torch.randperm(10, generator=order).tolist()
         for first in range(0, 10, 4):
-            batch = batches.collate([examples[index] for index in permutation[first : first + 4]], 0, CPU)
+            batch = model.encoder([examples[index] for index in permutation[first : first + 4]])
             adam.zero_grad()
-            loss = reference.adapter.loss(model.head, model.encoder(batch), batch)
+            loss = reference.adapter.loss(model.head, batch)
             loss.backward()  # type: ignore[no-untyped-call]
             for parameter in model.parameters():
                 parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
@@ -107,7 +113,7 @@ def test_weights_of_the_best_epoch_are_restored(checkpoint_dir: Path) -> None:
         epoch_weights.append(copy_weights(tuner))
         return next(scores)
 
-    checkpoints, best = tuner.train(make_texts(8), 0, score_dev)
+    checkpoints, best = tuner.train_on(make_texts(8), 0, score_dev)
     assert best == 1
     assert [checkpoint.dev for checkpoint in checkpoints] == [0.2, 0.5, 0.5, 0.1]
     assert [checkpoint.step for checkpoint in checkpoints] == [2, 4, 6, 8]
@@ -121,21 +127,21 @@ def test_first_of_equal_dev_scores_is_selected(
     checkpoint_dir: Path, scores: tuple[float, ...], best: int
 ) -> None:
     remaining_scores = iter(scores)
-    _, selected = make_fine_tuner(checkpoint_dir, replace(QUICK, epochs=2)).train(
+    _, selected = make_fine_tuner(checkpoint_dir, replace(QUICK, epochs=2)).train_on(
         make_texts(8), 0, lambda: next(remaining_scores)
     )
     assert selected == best
 
 
 def test_last_epoch_is_selected_without_dev(checkpoint_dir: Path) -> None:
-    checkpoints, best = make_fine_tuner(checkpoint_dir, QUICK).train(make_texts(8), 0, None)
+    checkpoints, best = make_fine_tuner(checkpoint_dir, QUICK).train_on(make_texts(8), 0)
     assert (best, len(checkpoints)) == (2, 3)
     assert all(checkpoint.dev is None for checkpoint in checkpoints)
 
 
 def test_steps_can_end_within_an_epoch(checkpoint_dir: Path) -> None:
     tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, steps=3))
-    checkpoints, _ = tuner.train(make_texts(8), 0, None)
+    checkpoints, _ = tuner.train_on(make_texts(8), 0)
     assert [checkpoint.step for checkpoint in checkpoints] == [2, 3]
 
 
@@ -148,32 +154,32 @@ def test_checkpoints_can_be_scored_within_and_across_epochs(checkpoint_dir: Path
         weights.append(copy_weights(tuner))
         return next(scores)
 
-    checkpoints, best = tuner.train(make_texts(8), 0, score_dev)  # two batches an epoch
+    checkpoints, best = tuner.train_on(make_texts(8), 0, score_dev)  # two batches an epoch
     assert [(checkpoint.step, checkpoint.dev) for checkpoint in checkpoints] == [(3, 0.2), (6, 0.9), (8, 0.1)]
     assert best == 1
     final_weights = copy_weights(tuner)
     assert all(torch.equal(final_weights[name], weights[1][name]) for name in final_weights)
-    epochs, _ = make_fine_tuner(checkpoint_dir, replace(QUICK, steps=8)).train(make_texts(8), 0, None)
+    epochs, _ = make_fine_tuner(checkpoint_dir, replace(QUICK, steps=8)).train_on(make_texts(8), 0)
     three, six, eight = (checkpoint.loss for checkpoint in checkpoints)
     assert 3 * three + 3 * six + 2 * eight == pytest.approx(2 * sum(epoch.loss for epoch in epochs), rel=1e-5)
 
 
 def test_classifier_learns_a_separable_task(checkpoint_dir: Path) -> None:
     tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, epochs=20, learning_rate=1e-2))
-    tuner.train(make_texts(32), 0, None)
+    tuner.train_on(make_texts(32), 0)
     unseen = [
         replace(record, text=record.text + " patients")
         for record in make_texts(12)
         if isinstance(record, LabelledText)
     ]
-    assert tuner.predict(unseen) == [record.label for record in unseen]
+    assert tuner.classify(unseen) == [record.label for record in unseen]
 
 
 def test_training_is_determined_by_the_seed(checkpoint_dir: Path) -> None:
     def train_weights(seed: int) -> dict[str, Any]:
         tuner = make_fine_tuner(checkpoint_dir, QUICK, dropout=0.1)
         torch.manual_seed(99 + seed)  # the state of the global generator has no effect
-        tuner.train(make_texts(8), seed, None)
+        tuner.train_on(make_texts(8), seed)
         return tuner.model.state_dict()
 
     first, same, other = train_weights(1), train_weights(1), train_weights(2)
@@ -183,12 +189,12 @@ def test_training_is_determined_by_the_seed(checkpoint_dir: Path) -> None:
 
 def test_predictions_are_in_record_order(checkpoint_dir: Path) -> None:
     tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, epochs=20, learning_rate=1e-2))
-    tuner.train(make_texts(32), 0, None)
+    tuner.train_on(make_texts(32), 0)
     texts: list[Record] = [
         LabelledText(str(index), f"the {'drug' if index % 3 else 'gene'} {'of ' * (index % 7)}", "")
         for index in range(150)
     ]
-    assert tuner.predict(texts) == ["yes" if index % 3 else "no" for index in range(150)]
+    assert tuner.classify(texts) == ["yes" if index % 3 else "no" for index in range(150)]
 
 
 def test_layer_decay_scales_updates_by_layer(checkpoint_dir: Path) -> None:
@@ -196,7 +202,7 @@ def test_layer_decay_scales_updates_by_layer(checkpoint_dir: Path) -> None:
 
     def measure_weight_changes(recipe: FineTuneRecipe) -> dict[str, float]:
         tuner = make_fine_tuner(checkpoint_dir, recipe)
-        tuner.train(make_texts(4), 0, None)
+        tuner.train_on(make_texts(4), 0)
         after = tuner.model.state_dict()
         return {name: float((after[name] - before[name]).abs().max()) for name in after}
 
@@ -208,7 +214,7 @@ def test_layer_decay_scales_updates_by_layer(checkpoint_dir: Path) -> None:
     published = measure_weight_changes(replace(base_recipe, layer_decay=0.5, electra_layer_decay=True))
     words = "encoder.model.embeddings.word_embeddings.weight"
     layer = "encoder.model.encoder.layer.0.output.dense.weight"
-    head = "head.pooled.linear.weight"
+    head = "head.linear.weight"
     assert decayed[head] == pytest.approx(plain[head], rel=1e-3)
     assert decayed[layer] == pytest.approx(plain[layer] / 2, rel=1e-2)
     assert decayed[words] == pytest.approx(plain[words] / 4, rel=1e-2)
@@ -221,28 +227,28 @@ def test_layer_decay_is_refused_for_unknown_layer_names(checkpoint_dir: Path) ->
     model.layers = model.encoder.layer  # as in ModernBERT, whose embeddings have BERT's names
     del model.encoder
     with pytest.raises(ValueError, match="names that BERT's have"):
-        tuner.train(make_texts(4), 0, None)
+        tuner.train_on(make_texts(4), 0)
 
 
 def test_half_precision_checkpoint_is_trained_in_float32(checkpoint_dir: Path, tmp_path: Path) -> None:
-    checkpoint = pretrained.inspect_checkpoint(str(checkpoint_dir))
-    pretrained.load_encoder(checkpoint).model.to(torch.bfloat16).save_pretrained(tmp_path)
+    checkpoint = inspect_checkpoint(str(checkpoint_dir))
+    load_encoder(checkpoint).model.to(torch.bfloat16).save_pretrained(tmp_path)
     checkpoint.load_tokenizer().hf_tokenizer.save_pretrained(tmp_path)
     tuner = make_fine_tuner(tmp_path, QUICK)
     assert {parameter.dtype for parameter in tuner.model.parameters()} == {torch.float32}
-    tuner.train(make_texts(4), 0, None)
+    tuner.train_on(make_texts(4), 0)
 
 
 def test_bfloat16_does_not_round_scores(checkpoint_dir: Path) -> None:
     tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, precision="bfloat16"))
     tuner.adapter = Classification(
-        pretrained.inspect_checkpoint(str(checkpoint_dir)).load_tokenizer(), tuner.recipe, "regression", ()
+        inspect_checkpoint(str(checkpoint_dir)).load_tokenizer(), tuner.recipe, "regression", ()
     )
     tuner.model.head = tuner.adapter.build_head(tuner.model.encoder.hidden_size)
-    tuner.train(
-        [replace(record, label=2.5) for record in make_texts(8) if isinstance(record, LabelledText)], 0, None
+    tuner.train_on(
+        [replace(record, label=2.5) for record in make_texts(8) if isinstance(record, LabelledText)], 0
     )
-    [prediction] = tuner.predict(make_texts(1))
+    [prediction] = tuner.classify(make_texts(1))
     assert float(torch.tensor(prediction).bfloat16()) != prediction
 
 
@@ -252,12 +258,12 @@ def test_prediction_in_bfloat16_is_that_of_float32_within_a_tolerance(
 ) -> None:
     """A GPU predicts in bfloat16: probabilities differ by at most 0.002 (docs/evaluation.md)."""
     tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, epochs=8, learning_rate=1e-2))
-    tuner.train(make_texts(32), 0, None)
+    tuner.train_on(make_texts(32), 0)
     records = make_texts(100)
     tuner.adapter = replace(tuner.adapter, problem_type=problem_type)  # type: ignore[type-var]
-    expected = tuner.predict(records)
+    expected = tuner.classify(records)
     monkeypatch.setattr(fine_tuner, "predicts_in_bfloat16", lambda _: True)
-    predicted = tuner.predict(records)
+    predicted = tuner.classify(records)
     if problem_type == "single_label":
         assert predicted == expected
     else:
@@ -267,16 +273,16 @@ def test_prediction_in_bfloat16_is_that_of_float32_within_a_tolerance(
 
 def test_nan_loss_stops_training(checkpoint_dir: Path) -> None:
     with pytest.raises(NaNLossError, match="give a lower --learning-rate"):
-        make_fine_tuner(checkpoint_dir, replace(QUICK, learning_rate=1e38)).train(make_texts(16), 0, None)
+        make_fine_tuner(checkpoint_dir, replace(QUICK, learning_rate=1e38)).train_on(make_texts(16), 0)
 
 
 def test_nan_outputs_stop_prediction(checkpoint_dir: Path) -> None:
     tuner = make_fine_tuner(
         checkpoint_dir, replace(QUICK, learning_rate=1e38, epochs=1, batch_size=8, warmup=0.0)
     )
-    tuner.train(make_texts(8), 0, None)  # one update; its loss is finite
+    tuner.train_on(make_texts(8), 0)  # one update; its loss is finite
     with pytest.raises(NaNLossError, match="give a lower --learning-rate"):
-        tuner.predict(make_texts(2))
+        tuner.classify(make_texts(2))
 
 
 # Recipes and tasks

@@ -9,7 +9,7 @@ import pytest
 from bioshards.evaluate.benchmarks.definition import ProblemType
 from bioshards.evaluate.metrics.tag_f1 import entity_f1
 from bioshards.evaluate.metrics.text_metrics import accuracy, multilabel_f1, positive_f1
-from bioshards.evaluate.tasks.majority import predict_majority
+from tests.support.evaluate.majority_baseline import predict_majority
 
 
 @pytest.mark.parametrize(

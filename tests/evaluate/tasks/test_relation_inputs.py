@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from bioshards.evaluate.benchmarks.record_types import Mention, Relation
-from bioshards.evaluate.tasks.relation_inputs import (
+from bioshards.evaluate.tasks.relations import (
     ENTITY_MARKERS,
     RelationInput,
     build_relation_input,
     entity_placeholder,
-    list_special_tokens,
 )
 from tests.support.real_data import DATA, needs_data
 
@@ -94,11 +93,6 @@ def test_shared_placeholder_is_the_range_of_both_entities() -> None:
 @pytest.mark.parametrize("types", [("CHEMICAL", "GENE"), ("GENE", "CHEMICAL")])
 def test_shared_placeholder_does_not_depend_on_the_order_of_types(types: tuple[str, str]) -> None:
     assert entity_placeholder(*types) == "@CHEM-GENE$"
-
-
-def test_only_markers_are_special_tokens() -> None:
-    assert list_special_tokens("markers") == ("[E1]", "[/E1]", "[E2]", "[/E2]")
-    assert list_special_tokens("placeholders") == list_special_tokens("original") == ()
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,26 @@ from bioshards.evaluate.benchmarks.record_types import (
     TaggedSentence,
 )
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
-from bioshards.evaluate.modeling import batches, pretrained
-from bioshards.evaluate.modeling.batches import EncoderOutput, TokenizedExample
-from bioshards.evaluate.modeling.heads import SpanHead
+from bioshards.evaluate.modeling.encoder import (
+    EncodedBatch,
+    Example,
+    inspect_checkpoint,
+    load_encoder,
+    pad_rows,
+)
 from bioshards.evaluate.modeling.tokenization import ModelError, ModelTokenizer
 from bioshards.evaluate.tasks import question_answering
-from bioshards.evaluate.tasks.classification import Classification, find_window_start, truncate_pair
+from bioshards.evaluate.tasks.adapter import make_adapter
+from bioshards.evaluate.tasks.classification import (
+    Classification,
+    compute_class_weights,
+    find_window_start,
+    truncate_pair,
+)
 from bioshards.evaluate.tasks.question_answering import QuestionAnswering
-from bioshards.evaluate.tasks.token_classification import TokenClassification, find_entity_types
+from bioshards.evaluate.tasks.span_heads import SpanHead
+from bioshards.evaluate.tasks.tagging import Tagging, find_entity_types
+from bioshards.evaluate.tasks.task_registry import plan_tasks
 from tests.support.evaluate.tiny_checkpoints import Family, save_tiny_checkpoint
 from tests.support.hypothesis_profiles import examples
 
@@ -47,9 +59,14 @@ def checkpoint_dirs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]
 @pytest.fixture(scope="module")
 def tokenizers(checkpoint_dirs: dict[str, Path]) -> dict[str, ModelTokenizer]:
     return {
-        family: pretrained.inspect_checkpoint(str(folder)).load_tokenizer()
-        for family, folder in checkpoint_dirs.items()
+        family: inspect_checkpoint(str(folder)).load_tokenizer() for family, folder in checkpoint_dirs.items()
     }
+
+
+def make_batch(examples: Sequence[Example], hidden: torch.Tensor) -> EncodedBatch:
+    """Return a batch with these vectors."""
+    mask = pad_rows([[1] * len(example.input_ids) for example in examples], hidden.shape[1]).bool()
+    return EncodedBatch(examples, hidden, hidden[:, 0], mask)
 
 
 # Tokens
@@ -105,29 +122,29 @@ def test_offsets_refer_to_the_text(tokenizers: dict[str, ModelTokenizer]) -> Non
 
 def test_incomplete_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="there is no folder"):
-        pretrained.inspect_checkpoint(str(tmp_path / "nowhere"))
+        inspect_checkpoint(str(tmp_path / "nowhere"))
     with pytest.raises(ModelError, match=r"holds no config\.json"):
-        pretrained.inspect_checkpoint(str(tmp_path))
+        inspect_checkpoint(str(tmp_path))
     run = tmp_path / "run"
     save_tiny_checkpoint(run / "step-0000001" / "hf")
     with pytest.raises(ModelError, match=r"step-0000001/hf is meant\?"):
-        pretrained.inspect_checkpoint(str(run))
-    checkpoint = pretrained.inspect_checkpoint(str(run / "step-0000001" / "hf"))
+        inspect_checkpoint(str(run))
+    checkpoint = inspect_checkpoint(str(run / "step-0000001" / "hf"))
     assert checkpoint.name == "run/step-0000001"
     (run / "step-0000001" / "hf" / "tokenizer.json").write_text("{")
     with pytest.raises(ModelError, match="no usable tokenizer"):
-        pretrained.inspect_checkpoint(str(run / "step-0000001" / "hf"))
+        inspect_checkpoint(str(run / "step-0000001" / "hf"))
     (run / "step-0000001" / "hf" / "model.safetensors").unlink()
     with pytest.raises(ModelError, match="holds no weights"):
-        pretrained.inspect_checkpoint(str(run / "step-0000001" / "hf"))
+        inspect_checkpoint(str(run / "step-0000001" / "hf"))
 
 
 def test_entity_markers_get_distinct_embeddings(checkpoint_dirs: dict[str, Path]) -> None:
-    checkpoint = pretrained.inspect_checkpoint(str(checkpoint_dirs["bert"]), "ours")
+    checkpoint = inspect_checkpoint(str(checkpoint_dirs["bert"]), "ours")
     assert checkpoint.name == "ours"
     torch.manual_seed(0)
     vectors = (
-        pretrained.load_encoder(checkpoint, len(checkpoint.load_tokenizer().hf_tokenizer) + 4)
+        load_encoder(checkpoint, len(checkpoint.load_tokenizer().hf_tokenizer) + 4)
         .model.get_input_embeddings()
         .weight
     )
@@ -143,14 +160,14 @@ def test_checkpoint_without_a_layer_is_refused(tmp_path: Path) -> None:
     cut = {name: weight for name, weight in weights.items() if "layer.0.attention" not in name}
     save_file(cut, folder / "model.safetensors", {"format": "pt"})
     with pytest.raises(ModelError, match="which would be random"):
-        pretrained.load_encoder(pretrained.inspect_checkpoint(str(folder)))
+        load_encoder(inspect_checkpoint(str(folder)))
 
 
 def test_pretrained_pooler_is_used(checkpoint_dirs: dict[str, Path]) -> None:
     for family, has_pooler in (("bert", True), ("electra", False)):
-        model = pretrained.load_encoder(pretrained.inspect_checkpoint(str(checkpoint_dirs[family]))).eval()
-        example = TokenizedExample(0, [2, 7, 8, 3], [0, 0, 0, 0])
-        output = model(batches.collate([example], 0, torch.device("cpu")))
+        model = load_encoder(inspect_checkpoint(str(checkpoint_dirs[family]))).eval()
+        example = Example(0, [2, 7, 8, 3], [0, 0, 0, 0])
+        output = model([example])
         assert torch.equal(output.pooled, output.hidden[:, 0]) is not has_pooler
 
 
@@ -170,7 +187,7 @@ def test_tagging_windows_cover_every_word_once(
     tokenizers: dict[str, ModelTokenizer], tagged_words: Any
 ) -> None:
     sentences = [make_tagged_sentence(sentence) for sentence in tagged_words]
-    adapter = TokenClassification(tokenizers["electra"], SHORT, find_entity_types(sentences))
+    adapter = Tagging(tokenizers["electra"], SHORT, find_entity_types(sentences))
     examples = adapter.make_examples(sentences, is_training=True)
     assert all(len(example.input_ids) <= SHORT.max_seq_length for example in examples)
     word_positions = [
@@ -206,22 +223,19 @@ def test_tagger_learns_a_batch_with_each_scheme_and_head(
         make_tagged_sentence([("the", "O"), ("gene", "B-Gene"), ("p53", "I-Gene")]),
         make_tagged_sentence([("x", "B-Gene")]),
     ]
-    adapter = TokenClassification(
-        tokenizers["electra"], replace(SHORT, tag_scheme=scheme, head=head), ("Gene",)
-    )
+    adapter = Tagging(tokenizers["electra"], replace(SHORT, tag_scheme=scheme, head=head), ("Gene",))
     examples = adapter.make_examples(sentences, is_training=True)
-    batch = batches.collate(examples, 0, torch.device("cpu"))
-    hidden = torch.randn(*batch.input_ids.shape, 8, generator=torch.Generator().manual_seed(1))
+    hidden = torch.randn(2, 16, 8, generator=torch.Generator().manual_seed(1))
+    batch = make_batch(examples, hidden)
     torch.manual_seed(1)
     tagger = adapter.build_head(8)
-    encoded = EncoderOutput(hidden, hidden[:, 0])
     optimiser = torch.optim.Adam(tagger.parameters(), 0.05)
     for _ in range(80):
         optimiser.zero_grad()
-        adapter.loss(tagger, encoded, batch).backward()  # type: ignore[no-untyped-call]
+        adapter.loss(tagger, batch).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
     tagger.eval()
-    predictions = adapter.merge_predictions(sentences, examples, adapter.predict(tagger, encoded, batch))
+    predictions = adapter.merge_predictions(sentences, examples, adapter.predict(tagger, batch))
     assert [list(labels) for labels in predictions] == adapter.gold_labels(sentences)
 
 
@@ -261,6 +275,19 @@ def make_relation(before: int, between: int, after: int) -> Relation:
     )
 
 
+@pytest.mark.parametrize(("entity_format", "added"), [("markers", 4), ("placeholders", 0), ("original", 0)])
+def test_only_markers_are_added_to_the_vocabulary(
+    checkpoint_dirs: dict[str, Path], entity_format: str, added: int
+) -> None:
+    [task] = plan_tasks(["blurb/chemprot"], {"entity_format": entity_format})
+    tokenizer = inspect_checkpoint(str(checkpoint_dirs["bert"])).load_tokenizer()
+    before = len(tokenizer.hf_tokenizer)
+    make_adapter(task, tokenizer, [make_relation(0, 0, 0)])
+    assert len(tokenizer.hf_tokenizer) == before + added
+    pieces = tokenizer.hf_tokenizer.tokenize("the [E1] drug")
+    assert len(pieces) == (3 if added else 6)
+
+
 @pytest.mark.parametrize("feature", ["mention", "start"])
 @pytest.mark.parametrize("entity_format", ["markers", "original", "placeholders"])
 @pytest.mark.parametrize("sizes", [(0, 0, 0), (40, 1, 0), (0, 1, 40), (30, 2, 30), (5, 40, 5)])
@@ -286,21 +313,19 @@ def test_entity_positions_point_to_the_entities(
 
 def test_class_weights() -> None:
     texts = [LabelledText(str(index), "x", "yes" if index < 3 else "no") for index in range(12)]
-    tokenizer = LetterTokenizer()
-    balanced = Classification(
-        tokenizer, FineTuneRecipe(class_weights="balanced"), "single_label", ("yes", "no")
-    )
-    balanced.make_examples(texts, is_training=True)
-    assert balanced.class_weights is not None
-    assert balanced.class_weights.tolist() == pytest.approx([12 / (2 * 3), 12 / (2 * 9)])
-    explicit = Classification(tokenizer, FineTuneRecipe(class_weights="1,99"), "ranking", ("yes", "no"))
-    explicit.make_examples(texts, is_training=True)
-    assert explicit.class_weights is not None
-    assert explicit.class_weights.tolist() == [1, 99]
+    labels = ("yes", "no")
+    balanced = compute_class_weights("balanced", labels, texts)
+    assert balanced is not None
+    assert balanced.tolist() == pytest.approx([12 / (2 * 3), 12 / (2 * 9)])
+    absent = compute_class_weights("balanced", ("yes", "maybe", "no"), texts)
+    assert absent is not None
+    assert absent.tolist() == pytest.approx([12 / (2 * 3), 0, 12 / (2 * 9)])
+    explicit = compute_class_weights("1,99", labels, texts)
+    assert explicit is not None
+    assert explicit.tolist() == [1, 99]
+    assert compute_class_weights("none", labels, texts) is None
     with pytest.raises(ValueError, match="has 3 numbers, and there are 2 classes: yes, no"):
-        Classification(
-            tokenizer, FineTuneRecipe(class_weights="1,2,3"), "single_label", ("yes", "no")
-        ).make_examples(texts, is_training=True)
+        compute_class_weights("1,2,3", labels, texts)
     with pytest.raises(ValueError, match="not none, balanced"):
         FineTuneRecipe(class_weights="1,x")
 
@@ -365,20 +390,20 @@ def test_head_learns_windows_without_an_answer(
         [make_question("of the drug in the cells " + "the " * 20, "drug")], is_training=True
     )
     assert {window.target == (0, 0) for window in windows} == {True, False}
-    batch = batches.collate(windows, 0, torch.device("cpu"))
     torch.manual_seed(0)
     hidden = torch.eye(16).repeat(len(windows), 1, 1)
     hidden[:, 0, 1] = torch.tensor([window.target == (0, 0) for window in windows])
+    batch = make_batch(windows, hidden)
     head: Any = adapter.build_head(16)
     optimiser = torch.optim.SGD(head.parameters(), lr=1.0)
     for _ in range(200):
-        loss = adapter.loss(head, EncoderOutput(hidden, hidden[:, 0]), batch)
+        loss = adapter.loss(head, batch)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
     assert float(loss.detach()) < 0.2
     with_answer = [index for index, window in enumerate(windows) if window.target != (0, 0)]
-    predictions = adapter.predict(head, EncoderOutput(hidden, hidden[:, 0]), batch)
+    predictions = adapter.predict(head, batch)
     for index in with_answer:
         first, last = windows[index].target
         offsets = windows[index].offsets
@@ -399,8 +424,7 @@ def test_answer_is_scored_in_the_window_with_most_context() -> None:
         list("abcdef"),
         list("ghijkl"),
     ]  # at least two letters of context on either side, except at the ends
-    batch = batches.collate(windows, 0, torch.device("cpu"))
-    logits = torch.zeros(*batch.input_ids.shape, 2)
+    logits = torch.zeros(len(windows), 16, 2)
     logits[0, windows[0].offsets.index((7, 8)), 0] = 9.0  # h, at the edge of the first window
 
     def return_logits(hidden: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
@@ -408,7 +432,7 @@ def test_answer_is_scored_in_the_window_with_most_context() -> None:
 
     head = SpanHead(2)
     with mock.patch.object(head, "forward", return_logits):
-        first, second = adapter.predict(head, EncoderOutput(logits, logits[:, 0]), batch)
+        first, second = adapter.predict(head, make_batch(windows, logits))
     assert max(score for _, _, score in [*first, *second]) == 0
     assert {start for start, _, _ in first} <= set(range(6))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -17,23 +18,20 @@ from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.definition import SPLITS
 from bioshards.evaluate.benchmarks.record_types import TaggedSentence
 from bioshards.evaluate.config import suites
-from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, override_recipe
-from bioshards.evaluate.config.legacy_mode import LegacyMode
+from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, LegacyMode, override_recipe
 from bioshards.evaluate.config.suites import SUITES
-from bioshards.evaluate.modeling import batches, pretrained
+from bioshards.evaluate.modeling import encoder
 from bioshards.evaluate.runs import results
-from bioshards.evaluate.runs.evaluate_job import EvaluateJob, run_evaluation
+from bioshards.evaluate.runs.run import EvaluateJob, run_evaluation
 from bioshards.evaluate.runs.task_data import load_task_data
-from bioshards.evaluate.tasks.task_registry import TASKS, plan_tasks
-from bioshards.evaluate.tasks.token_classification import TokenClassification, find_entity_types
+from bioshards.evaluate.tasks.tagging import Tagging, find_entity_types
+from bioshards.evaluate.tasks.task_registry import plan_tasks
 from tests.support.evaluate.tiny_checkpoints import save_tiny_checkpoint
 from tests.support.paths import BENCHMARK_SAMPLE
 from tests.support.real_data import DATA, needs_data
 
 BENCHMARKS = Path(str(DATA), "benchmarks")
-TASKS_WITHOUT_LEGACY_MODES = sorted(
-    name for name, task in TASKS.items() if not task.applicable_legacy_modes(get_args(LegacyMode))
-)
+LEGACY_MODES: tuple[LegacyMode, ...] = get_args(LegacyMode)
 
 
 def test_epochs_option_overrides_the_steps_of_a_suite() -> None:
@@ -148,34 +146,26 @@ def test_seeds_are_as_many_as_the_paper_has(task: str, seeds: int) -> None:
 
 
 def test_legacy_modes_apply_to_entity_tasks_only() -> None:
-    assert {"gad", "hoc", "ebm-pico", "reranker", "factoid-8b", "chemprot"} <= {*TASKS_WITHOUT_LEGACY_MODES}
-    assert all(
-        {*TASKS[name].applicable_legacy_modes(get_args(LegacyMode))} == {*get_args(LegacyMode)}
-        for name in SUITES["bioalbert"]
-    )
+    modes_by_task = {task.task.name: task.legacy_modes for task in plan_tasks(SUITES, {}, LEGACY_MODES)}
+    for name in ("gad", "hoc", "ebm-pico", "reranker", "factoid-8b", "chemprot"):
+        assert modes_by_task[name] == ()
+    for name in SUITES["bioalbert"]:
+        assert modes_by_task[name] == tuple(sorted(LEGACY_MODES))
 
 
 def test_legacy_modes_leave_other_tasks_unchanged(tmp_path: Path) -> None:
-    checkpoint = pretrained.inspect_checkpoint(str(save_tiny_checkpoint(tmp_path / "model")))
-    notes: list[str] = []
-    legacy_modes: tuple[LegacyMode, ...] = get_args(LegacyMode)
-    tasks = plan_tasks(["blurb/gad", "ebm-pico"], {"epochs": 1})
+    checkpoint = encoder.inspect_checkpoint(str(save_tiny_checkpoint(tmp_path / "model")))
+    tasks, overrides = ["blurb/gad", "ebm-pico"], {"epochs": 1}
     job = EvaluateJob(
-        *(checkpoint, str(BENCHMARK_SAMPLE), str(tmp_path / "out"), tasks, torch.device("cpu")),
+        *(checkpoint, str(BENCHMARK_SAMPLE), str(tmp_path / "out")),
+        plan_tasks(tasks, overrides, LEGACY_MODES),
+        torch.device("cpu"),
         num_seeds=1,
         progress=Progress(None),
-        log=notes.append,
-        legacy_modes=legacy_modes,
+        log=print,
     )
-    assert run_evaluation(job).written == 2, notes
-    second_run = run_evaluation(
-        EvaluateJob(
-            *(checkpoint, str(BENCHMARK_SAMPLE), job.output, tasks, job.device),
-            num_seeds=1,
-            progress=Progress(None),
-            log=print,
-        )
-    )
+    assert run_evaluation(job).written == 2
+    second_run = run_evaluation(replace(job, tasks=plan_tasks(tasks, overrides)))
     assert (second_run.skipped, second_run.failed) == (2, {})
 
 
@@ -219,7 +209,7 @@ def test_squad_that_is_not_as_published_spoils_the_status_of_a_task(tmp_path: Pa
 
 
 def test_examples_sha256_depends_on_the_gold_labels(tmp_path: Path) -> None:
-    checkpoint = pretrained.inspect_checkpoint(str(save_tiny_checkpoint(tmp_path / "model")))
+    checkpoint = encoder.inspect_checkpoint(str(save_tiny_checkpoint(tmp_path / "model")))
     data = shutil.copytree(BENCHMARK_SAMPLE, tmp_path / "data")
     test = next(data.glob("**/NCBI-disease-IOB/test.tsv"))
     ids = []
@@ -240,12 +230,12 @@ def test_examples_sha256_depends_on_the_gold_labels(tmp_path: Path) -> None:
 
 
 def test_unknown_entity_type_is_accepted_for_prediction_only(tmp_path: Path) -> None:
-    tokenizer = pretrained.inspect_checkpoint(str(save_tiny_checkpoint(tmp_path))).load_tokenizer()
+    tokenizer = encoder.inspect_checkpoint(str(save_tiny_checkpoint(tmp_path))).load_tokenizer()
     train = [TaggedSentence("1", ("the", "gene"), ("O", "B-Gene"))]
     test = [TaggedSentence("2", ("the", "drug"), ("O", "B-Drug"))]
-    adapter = TokenClassification(tokenizer, FineTuneRecipe(), find_entity_types(train))
+    adapter = Tagging(tokenizer, FineTuneRecipe(), find_entity_types(train))
     examples = adapter.make_examples(test, is_training=False)
-    assert batches.collate(examples, 0, torch.device("cpu")).mask.any()
+    assert [len(example.positions) for example in examples] == [2]
     assert adapter.gold_labels(test) == [["O", "B-Drug"]]
     with pytest.raises(KeyError):
         adapter.make_examples(test, is_training=True)

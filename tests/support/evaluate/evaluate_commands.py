@@ -14,7 +14,7 @@ from unittest import mock
 
 from bioshards.evaluate.__main__ import main
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
-from bioshards.evaluate.runs import fine_tuner
+from bioshards.train.optim import Adam
 from tests.support.paths import BENCHMARK_SAMPLE
 
 QUICK_OPTIONS = ("--device", "cpu", "--epochs", 1, "--steps", 0, "--max-seq-length", 64, "--batch-size", 16)
@@ -73,16 +73,16 @@ def copy_benchmarks(folder: Path, *names: str) -> Path:
 @contextlib.contextmanager
 def call_after_update(number: int, action: Callable[[], object]) -> Iterator[None]:
     """Call a function after a number of optimizer updates; 0: after each."""
-    step, updates = fine_tuner._ScheduledOptimizer.step, 0
+    step, updates = Adam.step, 0
 
-    def patched(self: Any, loss: Any) -> None:
+    def patched(self: Any, rate: float) -> None:
         nonlocal updates
-        step(self, loss)
+        step(self, rate)
         updates += 1
         if number in (0, updates):
             action()
 
-    with mock.patch.object(fine_tuner._ScheduledOptimizer, "step", patched):
+    with mock.patch.object(Adam, "step", patched):
         yield
 
 

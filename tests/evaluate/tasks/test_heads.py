@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -11,21 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from bioshards.evaluate.modeling.crf import CRF
-from bioshards.evaluate.modeling.heads import (
-    AnswerSpan,
-    BiLSTM,
-    JointSpanHead,
-    PooledHead,
+from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
+from bioshards.evaluate.modeling.encoder import EncodedBatch, Example
+from bioshards.evaluate.modeling.tokenization import ModelTokenizer
+from bioshards.evaluate.tasks.classification import (
+    Classification,
+    ClassificationHead,
+    ClassificationType,
     RelationFeature,
-    SpanHead,
-    TokenClassificationHead,
-    binary_cross_entropy,
     extract_relation_features,
-    find_best_spans,
-    mean_squared_error,
-    weighted_cross_entropy,
 )
+from bioshards.evaluate.tasks.crf import CRF
+from bioshards.evaluate.tasks.layers import BiLSTM
+from bioshards.evaluate.tasks.span_heads import AnswerSpan, JointSpanHead, SpanHead, find_best_spans
+from bioshards.evaluate.tasks.tagging import TaggingHead
 from tests.support.hypothesis_profiles import examples
 
 WORDS = torch.tensor([[1, 1, 1, 1], [1, 0, 0, 0], [1, 1, 0, 0]], dtype=torch.bool)
@@ -41,31 +41,31 @@ def seed_torch() -> None:
     torch.manual_seed(3)
 
 
-def make_tagger(bilstm: bool, crf: bool) -> TokenClassificationHead:
-    return TokenClassificationHead(8, 3, has_bilstm=bilstm, crf=CRF(BIO) if crf else None).eval()
+def make_tagger(bilstm: bool, crf: bool) -> TaggingHead:
+    return TaggingHead(8, 3, has_bilstm=bilstm, crf=CRF(BIO) if crf else None).eval()
 
 
 EACH_KIND = pytest.mark.parametrize(("bilstm", "crf"), list(itertools.product([False, True], repeat=2)))
 
 
 def test_weights_are_initialized_as_in_bert() -> None:
-    weights = PooledHead(400, 100).linear.weight.detach()
+    weights = ClassificationHead(400, 100).linear.weight.detach()
     assert float(weights.std()) == pytest.approx(
         0.02 * 0.88, rel=0.02
     )  # of a normal distribution truncated at 2
     assert float(weights.abs().max()) <= 0.04
-    assert not PooledHead(4, 2).linear.bias.any()
+    assert not ClassificationHead(4, 2).linear.bias.any()
 
 
 def test_outputs_are_float32() -> None:
-    head = PooledHead(8, 5).eval()
+    head = ClassificationHead(8, 5).eval()
     vectors = torch.randn(3, 8)
     assert torch.equal(head(vectors), vectors @ head.linear.weight.T + head.linear.bias)
     assert head.bfloat16()(vectors.bfloat16()).dtype == torch.float32
 
 
 def test_dropout_is_applied_in_training_only() -> None:
-    head = PooledHead(8, 5, dropout=0.5)
+    head = ClassificationHead(8, 5, dropout=0.5)
     vectors = torch.randn(3, 8)
     assert not torch.equal(head(vectors), head(vectors))
     assert torch.equal(head.eval()(vectors), head(vectors))
@@ -278,19 +278,31 @@ def test_relation_features_have_gradients_from_entities_only(kind: RelationFeatu
     assert token_gradients == [[0, 1, 1, 2] if kind == "mention" else [0, 2, 0, 2], [2, 0, 0, 0]]
 
 
+def compute_loss(
+    problem_type: ClassificationType, outputs: Tensor, targets: list[Any], weights: Tensor | None = None
+) -> float:
+    """Return the loss of a classification whose head gives these outputs."""
+    adapter = Classification(ModelTokenizer(None, 64), FineTuneRecipe(), problem_type, (), weights)
+    head = ClassificationHead(outputs.shape[1], outputs.shape[1]).eval()
+    with torch.no_grad():
+        head.linear.weight.copy_(torch.eye(outputs.shape[1]))
+    batch_examples = [Example(index, [], [], target=target) for index, target in enumerate(targets)]
+    mask = torch.ones(len(targets), 1, dtype=torch.bool)
+    return float(adapter.loss(head, EncodedBatch(batch_examples, outputs[:, None], outputs, mask)).detach())
+
+
 def test_cross_entropy_is_weighted_by_class_and_averaged_over_texts() -> None:
-    logits, gold = torch.tensor([[0.0, 0.0], [0.0, math.log(3)]]), torch.tensor([1, 0])
-    assert float(weighted_cross_entropy(logits, gold)) == pytest.approx((math.log(2) + math.log(4)) / 2)
-    weighted = weighted_cross_entropy(logits, gold, torch.tensor([1.0, 99.0]))
-    assert float(weighted) == pytest.approx((99 * math.log(2) + math.log(4)) / 2)
+    logits = torch.tensor([[0.0, 0.0], [0.0, math.log(3)]])
+    plain = compute_loss("single_label", logits, [1, 0])
+    assert plain == pytest.approx((math.log(2) + math.log(4)) / 2)
+    weighted = compute_loss("ranking", logits, [1, 0], torch.tensor([1.0, 99.0]))
+    assert weighted == pytest.approx((99 * math.log(2) + math.log(4)) / 2)
 
 
 def test_squared_error_is_averaged_over_texts() -> None:
-    assert float(mean_squared_error(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, 2.5]))) == pytest.approx(
-        2.125
-    )
+    assert compute_loss("regression", torch.tensor([[1.0], [2.0]]), [3.0, 2.5]) == pytest.approx(2.125)
 
 
 def test_binary_cross_entropy_is_averaged_over_classes() -> None:
-    loss = binary_cross_entropy(torch.tensor([[0.0, math.log(3)]]), torch.tensor([[True, False]]))
-    assert float(loss) == pytest.approx((math.log(2) + math.log(4)) / 2)
+    loss = compute_loss("multi_label", torch.tensor([[0.0, math.log(3)]]), [[1.0, 0.0]])
+    assert loss == pytest.approx((math.log(2) + math.log(4)) / 2)

@@ -2,7 +2,7 @@
 
 PubMedBERT's paper compares three formats (sections 2.4.2 and 3.3, table 14): ``placeholders`` replaces the
 entities with their types, as in its main results; ``markers`` puts tags around them; ``original`` keeps the
-text, and only features of the mentions (modeling/heads.py) identify the entities.
+text, and only features of the mentions (classification.py) identify the entities.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ CharacterRange = tuple[int, int]
 """First character and end (exclusive)."""
 
 ENTITY_MARKERS: Final = ("[E1]", "[/E1]", "[E2]", "[/E2]")
-"""Markers of Baldini Soares et al. 2019 (arXiv:1906.03158), which PubMedBERT's paper uses."""
+"""Markers of Baldini Soares et al. 2019 (arXiv:1906.03158), which PubMedBERT's paper uses.
+
+They are added to the vocabulary, as there.  Placeholders are tokenized as text, as LinkBERT
+(src/seqcls/run_seqcls.py) reads BLURB's files.
+"""
 SHORT_TYPE_NAMES: Final = {"CHEMICAL": "CHEM"}
 """Abbreviated type in the placeholder of two overlapping entities: ``@CHEM-GENE$``."""
 
@@ -56,15 +60,6 @@ def build_relation_input(relation: Relation, entity_format: EntityFormat) -> Rel
         return _insert_markers(relation.text, first, second)
     mentions = (first.start, first.end), (second.start, second.end)
     return RelationInput(relation.text, *mentions, (first.start, second.start))
-
-
-def list_special_tokens(entity_format: EntityFormat) -> tuple[str, ...]:
-    """Return the tokens to add to the vocabulary.
-
-    Markers are added, as in Baldini Soares et al. Placeholders are tokenized as text, as LinkBERT
-    (src/seqcls/run_seqcls.py) reads BLURB's files.
-    """
-    return ENTITY_MARKERS if entity_format == "markers" else ()
 
 
 def entity_placeholder(*entity_types: str) -> str:

@@ -1,4 +1,4 @@
-"""Load Hugging Face encoders for fine-tuning."""
+"""Encoders of checkpoints: inspect and load them, and run them on padded batches of examples."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from transformers.utils import logging
 
 from bioshards.corpus.errors import escape_line
 from bioshards.evaluate.modeling import tokenization
-from bioshards.evaluate.modeling.batches import EncoderOutput, PaddedBatch
 from bioshards.evaluate.modeling.tokenization import ModelError, ModelTokenizer
 
 _WEIGHT_SUFFIXES: Final = (".safetensors", ".bin")
 _HASHED_FILES: Final = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "spiece.model")
+_PAD_MULTIPLE: Final = 16
+"""Padded lengths are multiples of this, so that oneDNN caches few kernel shapes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +44,85 @@ class Checkpoint:
         return tokenization.load_tokenizer(self.folder, self.max_positions)
 
 
-class EncoderModel(nn.Module):
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Model input for a record or a part of one: of a long sentence, or a window of a long passage.
+
+    Attributes:
+        record_index: index of the record.
+        positions: token indices that the task uses: first tokens of words, edges of entity ranges, answer
+            starts.
+        target: training target in the form of the task; None in prediction.
+        first_word: index of the first word in the record.
+        offsets: character range of each token in the passage; (0, 0) for other tokens.
+    """
+
+    record_index: int
+    input_ids: Sequence[int]
+    token_type_ids: Sequence[int]
+    positions: tuple[int, ...] = ()
+    target: Any = None
+    first_word: int = 0
+    offsets: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBatch:
+    """B examples and their vectors, padded to T tokens.
+
+    Attributes:
+        hidden: float32[B, T, H].
+        pooled: float32[B, H], output of the pretrained pooler; without one, the vector of the first token.
+        mask: bool[B, T], False in padding.
+    """
+
+    examples: Sequence[Example]
+    hidden: Tensor
+    pooled: Tensor
+    mask: Tensor
+
+    def stack_targets(self, dtype: torch.dtype = torch.int64) -> Tensor:
+        """Stack numeric targets, or rows of numbers, into a tensor."""
+        return torch.tensor(
+            [example.target for example in self.examples], dtype=dtype, device=self.hidden.device
+        )
+
+
+class Encoder(nn.Module):
     """An encoder without a head.
 
     Attributes:
         hidden_size: width of the output vectors.
     """
 
-    def __init__(self, model: Any, has_pooler: bool) -> None:
+    def __init__(self, model: Any, has_pooler: bool, pad_id: int) -> None:
         super().__init__()
         self.model = model
         self.hidden_size: int = model.config.hidden_size
         self._has_pooler = has_pooler
         self._has_token_types = getattr(model.config, "type_vocab_size", 0) > 1
+        self._pad_id = pad_id
 
-    def forward(self, batch: PaddedBatch) -> EncoderOutput:
-        token_type_kwargs = {"token_type_ids": batch.token_type_ids} if self._has_token_types else {}
-        outputs = self.model(input_ids=batch.input_ids, attention_mask=batch.mask.long(), **token_type_kwargs)
+    def forward(self, examples: Sequence[Example], is_bfloat16: bool = False) -> EncodedBatch:
+        """Encode examples, padded to the longest one; matrix products are in bfloat16 if asked for."""
+        device = self.model.device
+        longest = max(len(example.input_ids) for example in examples)
+        length = -(-longest // _PAD_MULTIPLE) * _PAD_MULTIPLE
+        input_ids = pad_rows([example.input_ids for example in examples], length, self._pad_id).to(device)
+        mask = pad_rows([[1] * len(example.input_ids) for example in examples], length).to(device)
+        inputs = {"input_ids": input_ids, "attention_mask": mask}
+        if self._has_token_types:
+            inputs["token_type_ids"] = pad_rows([each.token_type_ids for each in examples], length).to(device)
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=is_bfloat16):
+            outputs = self.model(**inputs)
         hidden: Tensor = outputs.last_hidden_state.float()
-        return EncoderOutput(hidden, outputs.pooler_output.float() if self._has_pooler else hidden[:, 0])
+        pooled = outputs.pooler_output.float() if self._has_pooler else hidden[:, 0]
+        return EncodedBatch(examples, hidden, pooled, mask.bool())
+
+
+def pad_rows(rows: Sequence[Sequence[int]], length: int, value: int = 0) -> Tensor:
+    """Pad rows of numbers at their ends, int64[B, ``length``]."""
+    return torch.tensor([[*row, *[value] * (length - len(row))] for row in rows], dtype=torch.int64)
 
 
 def inspect_checkpoint(folder: str, name: str | None = None) -> Checkpoint:
@@ -77,14 +138,8 @@ def inspect_checkpoint(folder: str, name: str | None = None) -> Checkpoint:
         raise ModelError(f"there is no folder {folder} with a model: give one that save_pretrained wrote")
     file_names = sorted(os.listdir(folder))
     if "config.json" not in file_names:
-        step_folders = [
-            file_name for file_name in file_names if os.path.exists(f"{folder}/{file_name}/hf/config.json")
-        ]
-        hint = (
-            f"; {folder}/{step_folders[-1]}/hf is meant?"
-            if step_folders
-            else ", such as a run's step-NNNNNNN/hf"
-        )
+        steps = [each for each in file_names if os.path.exists(f"{folder}/{each}/hf/config.json")]
+        hint = f"; {folder}/{steps[-1]}/hf is meant?" if steps else ", such as a run's step-NNNNNNN/hf"
         raise ModelError(f"{folder} holds no config.json: give a folder that save_pretrained wrote{hint}")
     weights = [file_name for file_name in file_names if file_name.endswith(_WEIGHT_SUFFIXES)]
     if not weights:
@@ -107,22 +162,25 @@ def inspect_checkpoint(folder: str, name: str | None = None) -> Checkpoint:
             f"the tokenizer of {folder} has {num_tokens} tokens, and its model {config.vocab_size}: "
             "give a model with its own tokenizer"
         )
-    hashed_files = [
-        file_name for file_name in file_names if file_name in _HASHED_FILES or file_name in weights
-    ]
+    digest = hashlib.sha256()
+    for file_name in file_names:
+        if file_name in _HASHED_FILES or file_name in weights:
+            with open(f"{folder}/{file_name}", "rb") as file:
+                digest.update(f"{file_name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
     return Checkpoint(
         folder,
         escape_line(name or _default_name(folder)),
-        _hash_files(folder, hashed_files),
+        digest.hexdigest(),
         config.model_type,
         max_positions,
     )
 
 
-def load_encoder(checkpoint: Checkpoint, min_vocab_size: int = 0) -> EncoderModel:
+def load_encoder(checkpoint: Checkpoint, pad_id: int = 0, min_vocab_size: int = 0) -> Encoder:
     """Load the weights in float32.
 
     Args:
+        pad_id: id of [PAD].
         min_vocab_size: size of the token embeddings if it is above that of the checkpoint.
 
     Raises:
@@ -145,25 +203,16 @@ def load_encoder(checkpoint: Checkpoint, min_vocab_size: int = 0) -> EncoderMode
     if missing_weights:
         raise ModelError(
             f"the weights of {checkpoint.folder} lack {len(missing_weights)} parts of the model "
-            f"({missing_weights[0]} ...), "
-            "which would be random: give a whole checkpoint"
+            f"({missing_weights[0]} ...), which would be random: give a whole checkpoint"
         )
     if min_vocab_size > model.config.vocab_size:
         # Drawn as new weights are; the library else gives all of them the mean of the others, the same one.
         model.resize_token_embeddings(min_vocab_size, mean_resizing=False)
     has_pooler = getattr(model, "pooler", None) is not None and not missing_keys
-    return EncoderModel(model, has_pooler)
+    return Encoder(model, has_pooler, pad_id)
 
 
 def _default_name(folder: str) -> str:
     """Return ``tiny/step-0000200`` for ``out/tiny/step-0000200/hf``; otherwise the name of the directory."""
     path_parts = os.path.abspath(folder).split(os.sep)
     return "/".join(path_parts[-3:-1]) if path_parts[-1] == "hf" and len(path_parts) > 2 else path_parts[-1]
-
-
-def _hash_files(folder: str, file_names: Sequence[str]) -> str:
-    digest = hashlib.sha256()
-    for file_name in file_names:
-        with open(f"{folder}/{file_name}", "rb") as file:
-            digest.update(f"{file_name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
-    return digest.hexdigest()

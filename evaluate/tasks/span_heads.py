@@ -1,110 +1,14 @@
-"""Task heads: linear layers on encoder vectors, with an optional BiLSTM below and an optional CRF above.
-
-Linear layers follow a dropout and are initialised as BERT's. BiLSTM and CRF are the alternatives of
-PubMedBERT's paper (section 2.4.2).
-"""
+"""Heads of questions: first and last token of an answer in a passage."""
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from bioshards.evaluate.modeling.crf import CRF
-
-INIT_STD: Final = 0.02
-"""Standard deviation of new weights (``initializer_range`` of BERT's configuration)."""
-DEFAULT_DROPOUT: Final = 0.1
-"""Dropout before the last layer (PubMedBERT, section 2.5; google-research/bert, run_classifier.py)."""
-RelationFeature = Literal["cls", "mention", "start"]
-
-
-class PooledHead(nn.Module):
-    """Linear layer on one vector per text, for classes or a number."""
-
-    def __init__(self, num_features: int, num_outputs: int, dropout: float = DEFAULT_DROPOUT) -> None:
-        super().__init__()
-        self.dropout = nn.Dropout(dropout)
-        self.linear = _make_linear(num_features, num_outputs)
-
-    def forward(self, vectors: Tensor) -> Tensor:
-        """Map [B, features] to float32[B, outputs]."""
-        outputs: Tensor = self.linear(self.dropout(vectors))
-        return outputs.float()
-
-
-class BiLSTM(nn.Module):
-    """One bidirectional layer between encoder and head, half of the width in each direction.
-
-    PubMedBERT, table 12. The paper gives neither its width nor the vector that relations are classified by;
-    both are choices.
-    """
-
-    def __init__(self, hidden_size: int) -> None:
-        super().__init__()
-        self.lstm = nn.LSTM(hidden_size, hidden_size // 2, batch_first=True, bidirectional=True)
-
-    def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
-        """Map [B, W, H] to [B, W, H]; padding becomes 0.
-
-        Args:
-            mask: bool[B, W]; padding comes last.
-
-        Raises:
-            RuntimeError: a row is all padding.
-        """
-        lengths = mask.sum(1).cpu()
-        packed_output, _ = self.lstm(
-            pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
-        )
-        output, _ = pad_packed_sequence(packed_output, batch_first=True, total_length=vectors.shape[1])
-        return output
-
-
-class TokenClassificationHead(nn.Module):
-    """Head that scores the labels of each word.
-
-    ``vectors`` are [B, W, H]; ``mask`` is bool[B, W] with padding last.
-    """
-
-    def __init__(
-        self,
-        hidden_size: int,
-        num_labels: int,
-        dropout: float = DEFAULT_DROPOUT,
-        has_bilstm: bool = False,
-        crf: CRF | None = None,
-    ) -> None:
-        super().__init__()
-        self.bilstm = BiLSTM(hidden_size) if has_bilstm else None
-        self.dropout = nn.Dropout(dropout)
-        self.linear = _make_linear(hidden_size, num_labels)
-        self.crf = crf
-
-    def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
-        """Return label scores, float32[B, W, L]."""
-        if self.bilstm is not None:
-            vectors = self.bilstm(vectors, mask)
-        scores: Tensor = self.linear(self.dropout(vectors))
-        return scores.float()
-
-    def loss(self, vectors: Tensor, mask: Tensor, gold: Tensor) -> Tensor:
-        """Return the mean loss over the words of the batch; ``gold`` is int64[B, W]."""
-        scores: Tensor = self(vectors, mask)
-        if self.crf is not None:
-            return self.crf.loss(scores, gold, mask)
-        return F.cross_entropy(scores.flatten(0, 1), gold.where(mask, -100).flatten())
-
-    @torch.no_grad()
-    def decode(self, vectors: Tensor, mask: Tensor) -> Tensor:
-        """Return the best labels, int64[B, W], 0 in padding; a CRF decodes whole sentences."""
-        scores: Tensor = self(vectors, mask)
-        if self.crf is not None:
-            return self.crf.decode(scores, mask)
-        return scores.argmax(2).where(mask, 0)
+from bioshards.evaluate.tasks.layers import make_linear
 
 
 class AnswerSpan(NamedTuple):
@@ -123,7 +27,7 @@ class SpanHead(nn.Module):
 
     def __init__(self, hidden_size: int) -> None:
         super().__init__()
-        self.linear = _make_linear(hidden_size, 2)
+        self.linear = make_linear(hidden_size, 2)
 
     def forward(self, vectors: Tensor, answer_mask: Tensor) -> Tensor:
         """Return the logits of the first and the last token of the answer.
@@ -287,72 +191,9 @@ def find_best_spans(
     ]
 
 
-def extract_relation_features(
-    hidden: Tensor, first: Tensor, second: Tensor, feature: RelationFeature
-) -> Tensor:
-    """Return the vectors by which relations are classified (PubMedBERT, section 3.3).
-
-    Args:
-        hidden: float[B, T, H].
-        first: int64[B, 2], token range of the first entity, end exclusive.
-        second: int64[B, 2], token range of the second entity.
-        feature: ``cls``: vector of [CLS]; ``mention``: maximum over each entity's tokens; ``start``: first
-            token of each range, which begins at the marker if there is one.
-
-    Returns:
-        float[B, H] for ``cls``, else float[B, 2H]; 0 for an entity with an empty range.
-    """
-    if feature == "cls":
-        return hidden[:, 0]
-    return torch.cat([_pool_entity(hidden, token_ranges, feature) for token_ranges in (first, second)], 1)
-
-
-def weighted_cross_entropy(logits: Tensor, gold: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Return the weighted cross-entropy divided by the number of texts.
-
-    SOURCE: ``WeightedClassificationTask`` in electra/finetune/classification/classification_tasks.py of
-    SciCrunch/bio_electra, which divides by the number of texts, not by the sum of weights.
-
-    Args:
-        logits: float[B, C].
-        gold: int64[B].
-        weights: float[C].
-    """
-    return F.cross_entropy(logits, gold, weights, reduction="sum") / len(gold)
-
-
-def mean_squared_error(outputs: Tensor, gold: Tensor) -> Tensor:
-    """Return the mean squared error (PubMedBERT, section 2.4.1); ``outputs`` [B, 1], ``gold`` float[B]."""
-    return F.mse_loss(outputs.squeeze(1), gold)
-
-
-def binary_cross_entropy(logits: Tensor, gold: Tensor) -> Tensor:
-    """Return the mean binary cross-entropy over texts and classes; ``logits`` [B, C], ``gold`` bool[B, C]."""
-    return F.binary_cross_entropy_with_logits(logits, gold.to(logits.dtype))
-
-
-def _pool_entity(hidden: Tensor, token_ranges: Tensor, feature: RelationFeature) -> Tensor:
-    """Return one vector per entity, [B, H]."""
-    start, end = token_ranges[:, :1], token_ranges[:, 1:]
-    positions = torch.arange(hidden.shape[1], device=hidden.device)
-    is_inside = (positions >= start) & (
-        positions < (end if feature == "mention" else torch.minimum(start + 1, end))
-    )
-    maximum = hidden.masked_fill(~is_inside[:, :, None], -torch.inf).amax(1)
-    return maximum.where(is_inside.any(1, keepdim=True), 0)
-
-
 def _make_glorot_linear(in_features: int, out_features: int) -> nn.Linear:
     """Return a linear layer with the weights of TensorFlow's ``tf.layers.dense``."""
     layer = nn.Linear(in_features, out_features)
     nn.init.xavier_uniform_(layer.weight)
-    nn.init.zeros_(layer.bias)
-    return layer
-
-
-def _make_linear(in_features: int, out_features: int) -> nn.Linear:
-    """Return a linear layer with weights from a normal distribution truncated at two standard deviations."""
-    layer = nn.Linear(in_features, out_features)
-    nn.init.trunc_normal_(layer.weight, std=INIT_STD, a=-2 * INIT_STD, b=2 * INIT_STD)
     nn.init.zeros_(layer.bias)
     return layer
