@@ -47,7 +47,7 @@ class PublishedTable:
         own_models: columns that are the paper's own models.
         scores: scores by (task, score name) and model, in the paper's order.
         notes: limits of comparability.
-        blurb_scores: printed BLURB score of each model; empty if none is printed.
+        blurb_scores: printed BLURB score by model; empty if none is printed.
     """
 
     suite: str
@@ -58,7 +58,12 @@ class PublishedTable:
     own_models: tuple[str, ...]
     scores: Mapping[tuple[str, str], Mapping[str, PublishedScore]]
     notes: tuple[PublishedNote, ...]
-    blurb_scores: tuple[float, ...]
+    blurb_scores: Mapping[str, float]
+
+    @property
+    def columns(self) -> list[str]:
+        """Models, the paper's own first."""
+        return sorted(self.models, key=lambda model: model not in self.own_models)
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -110,7 +115,7 @@ def _make_table(entry: Mapping[str, Any]) -> PublishedTable:
         tuple(entry["own_models"]),
         parse_rows(models, entry["rows"]),
         tuple(notes),
-        tuple(entry.get("blurb_scores", ())),
+        dict(zip(models, entry["blurb_scores"], strict=True)) if "blurb_scores" in entry else {},
     )
 
 

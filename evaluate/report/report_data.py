@@ -6,37 +6,186 @@ MRR too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy
 
+from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
+from bioshards.evaluate.benchmarks.known_files import FileStatus
 from bioshards.evaluate.metrics.metric import Metric, Numbers
 from bioshards.evaluate.report import bootstrap
-from bioshards.evaluate.report.blurb import TASKS_BY_TYPE, compute_blurb
-from bioshards.evaluate.report.published import PUBLISHED_TABLES, PublishedTable
-from bioshards.evaluate.report.report_types import (
-    BlurbReport,
-    Comparison,
-    ModelReport,
-    ModelScores,
-    PublishedReport,
-    Report,
-    SuiteReport,
-    TaskReport,
-)
-from bioshards.evaluate.report.seed_results import SeedResults, group_by_model, test_set_key
-from bioshards.evaluate.report.tables import get_task_title
+from bioshards.evaluate.report.blurb import compute_blurb
+from bioshards.evaluate.report.published import PUBLISHED_TABLES, TASK_TITLES
+from bioshards.evaluate.report.seed_results import MeanScore, SeedResults, group_by_model, test_set_key
 from bioshards.evaluate.runs.results import Result, ResultError
 from bioshards.evaluate.tasks.task_registry import TASKS, find_recipe
 
 FORMAT: Final = 4
+STANDARD_DEVIATION: Final = "numpy.std over seeds, ddof 0"
 _SUITE_ORDER: Final = ("blurb", "bio-electra", "electramed", "bioalbert")
 """Order of the papers' suites in a report; others follow by name."""
 _TOLERANCE: Final = 1e-6
 
-MetricLookup = Callable[[Result], Metric]
-SettingsLookup = Callable[[Result], Mapping[str, Any]]
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """A model, with the library versions and the devices of its runs."""
+
+    name: str
+    path: str
+    type: str
+    parameters: int
+    sha256: str
+    library_versions: dict[str, list[str]]
+    devices: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskScores:
+    """Scores of a model on a task, and how they came about.
+
+    Attributes:
+        title: title of the task.
+        model: name of the model, with its legacy modes.
+        score: main score on test, with the bounds ``low`` and ``high`` of its bootstrap interval.
+        test: scores on test by name.
+        dev: scores on dev by name; empty if the last epoch was selected.
+        majority: scores of the majority baseline on test by name.
+        file_status: what is known of the files (benchmarks/known_files.py).
+        changed_settings: ``value`` and ``default`` of each setting that is not the suite's.
+        seconds: run time of all seeds.
+    """
+
+    suite: str
+    task: str
+    title: str
+    model: str
+    metric: str
+    main_score: str
+    seeds: list[int]
+    score: MeanScore
+    low: float
+    high: float
+    test: dict[str, MeanScore]
+    dev: dict[str, MeanScore]
+    majority: dict[str, float]
+    sample_sizes: dict[str, int] | None
+    file_status: FileStatus
+    legacy: list[str]
+    notes: list[str]
+    settings: dict[str, Any]
+    changed_settings: dict[str, dict[str, Any]]
+    selected_steps: list[int]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Comparison of two models on the same examples.
+
+    Attributes:
+        seeds: seeds that both models have.
+        unshared_seeds: seeds that one model has.
+        skip_reason: why the models are not compared, or ""; the fields below are None then.
+        difference: second minus first, of the means over ``seeds``, with the bounds of its interval.
+        p_value: two-sided.
+    """
+
+    suite: str
+    task: str
+    first: str
+    second: str
+    seeds: list[int]
+    unshared_seeds: list[int]
+    skip_reason: str = ""
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report: scores by suite, in each by task, in each by model, in the order of the tables."""
+
+    models: list[ModelInfo]
+    scores: list[TaskScores]
+    comparisons: list[Comparison]
+
+    def scores_by_suite(self) -> dict[str, list[TaskScores]]:
+        """Return the scores of each suite."""
+        by_suite: dict[str, list[TaskScores]] = {}
+        for scores in self.scores:
+            by_suite.setdefault(scores.suite, []).append(scores)
+        return by_suite
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of report.json: lists of one shape each, the published scores beside ours."""
+        blurb = main_scores_by_model(self.scores_by_suite().get("blurb", ()))
+        return {
+            "format": FORMAT,
+            "score_unit": "per cent",
+            "standard_deviation": STANDARD_DEVIATION,
+            "interval": {"level": bootstrap.CONFIDENCE_LEVEL, "resamples": bootstrap.RESAMPLES},
+            **asdict(self),
+            "blurb": [{"model": model, **asdict(compute_blurb(scores))} for model, scores in blurb.items()],
+            "published": list(_list_published_scores(self.scores_by_suite())),
+        }
+
+
+def get_task_title(task: str) -> str:
+    """Return the title of a task in reports: that of the papers, else of the benchmark, else its name."""
+    if task in TASK_TITLES:
+        return TASK_TITLES[task]
+    return BENCHMARKS[task].title if task in BENCHMARKS else task
+
+
+def main_scores_by_model(scores: Sequence[TaskScores]) -> dict[str, dict[str, float]]:
+    """Return the means of the main scores by model and task."""
+    means: dict[str, dict[str, float]] = {}
+    for each in scores:
+        means.setdefault(each.model, {})[each.task] = each.score.mean
+    return means
+
+
+def build_report(results: Mapping[str, Result]) -> Report:
+    """Build the report of results.
+
+    Args:
+        results: results by path; the first model of a task is the baseline of comparisons.
+
+    Raises:
+        ResultError: results contradict each other, or a score differs from its per-example statistics.
+    """
+    grouped = group_by_model(results)
+    published = [(table.suite, task) for table in PUBLISHED_TABLES for task in table.tasks]
+
+    def sort_key(suite_and_task: tuple[str, str]) -> tuple[int, str, int, str]:
+        suite, task = suite_and_task
+        suite_rank = _SUITE_ORDER.index(suite) if suite in _SUITE_ORDER else len(_SUITE_ORDER)
+        rank = published.index(suite_and_task) if suite_and_task in published else len(published)
+        return suite_rank, suite, rank, task
+
+    groups = [grouped[key] for key in sorted(grouped, key=sort_key)]
+    return Report(
+        _describe_models(results),
+        [_summarise_scores(model) for models in groups for model in models],
+        [_compare_models(baseline, other) for baseline, *others in groups for other in others],
+    )
+
+
+def _describe_models(results: Mapping[str, Result]) -> list[ModelInfo]:
+    """List the models in the order of the results, with library versions and devices."""
+    models: dict[str, ModelInfo] = {}
+    for result in results.values():
+        new_model = ModelInfo(**result["model"], library_versions={}, devices=[])
+        model = models.setdefault(new_model.name, new_model)
+        model.devices[:] = sorted({*model.devices, result["device"]})
+        for name, version in result["library_versions"].items():
+            model.library_versions[name] = sorted({*model.library_versions.get(name, []), version})
+    return list(models.values())
 
 
 def find_metric(result: Result) -> Metric:
@@ -60,128 +209,46 @@ def find_suite_settings(result: Result) -> Mapping[str, Any]:
     return TASKS[result["task"]].drop_unused_settings(recipe).to_dict() if recipe else {}
 
 
-def build_report(
-    results: Mapping[str, Result],
-    find_metric: MetricLookup = find_metric,
-    find_defaults: SettingsLookup = find_suite_settings,
-) -> Report:
-    """Build the report of results beside published scores.
-
-    Args:
-        results: results by path; the first model is the baseline of comparisons.
-        find_metric: function from a result to its metric.
-        find_defaults: function from a result to the settings of its suite for its task.
-
-    Raises:
-        ResultError: results contradict each other, or a score differs from its per-example statistics.
-    """
-    grouped = group_by_model(results)
-    suites: dict[str, dict[str, list[SeedResults]]] = {}
-    for (suite, task), seed_results in grouped.items():
-        suites.setdefault(suite, {})[task] = seed_results
-    known_suites = [suite for suite in _SUITE_ORDER if suite in suites]
-    return {
-        "format": FORMAT,
-        "score_unit": "per cent",
-        "standard_deviation": "numpy.std over seeds, ddof 0",
-        "interval": {"level": bootstrap.CONFIDENCE_LEVEL, "resamples": bootstrap.RESAMPLES},
-        "models": _describe_models(results),
-        "suites": [
-            _build_suite(suite, suites[suite], find_metric, find_defaults)
-            for suite in [*known_suites, *sorted(set(suites).difference(known_suites))]
-        ],
-    }
-
-
-def _describe_models(results: Mapping[str, Result]) -> list[ModelReport]:
-    """List the models in the order of the results, with library versions and devices."""
-    models: dict[str, ModelReport] = {}
-    for result in results.values():
-        model = models.setdefault(
-            result["model"]["name"], {**result["model"], "library_versions": {}, "devices": []}
-        )
-        model["devices"] = sorted({*model["devices"], result["device"]})
-        for name, version in result["library_versions"].items():
-            model["library_versions"][name] = sorted({*model["library_versions"].get(name, []), version})
-    return list(models.values())
-
-
-def _build_suite(
-    suite: str,
-    tasks: Mapping[str, list[SeedResults]],
-    find_metric: MetricLookup,
-    find_defaults: SettingsLookup,
-) -> SuiteReport:
-    tables = [table for table in PUBLISHED_TABLES if table.suite == suite]
-    published_tasks = [task for table in tables for task in table.tasks]
-    order = [
-        *(task for task in dict.fromkeys(published_tasks) if task in tasks),
-        *sorted(set(tasks) - set(published_tasks)),
-    ]
-    task_reports = {task: _build_task(tasks[task], find_metric, find_defaults) for task in order}
-    return {
-        "suite": suite,
-        "title": tables[0].title if tables else suite,
-        "tasks": task_reports,
-        "blurb": _build_blurb(task_reports, tables[0]) if suite == "blurb" else None,
-        "published": [_describe_published(table) for table in tables],
-    }
-
-
-def _build_task(
-    models: Sequence[SeedResults], find_metric: MetricLookup, find_defaults: SettingsLookup
-) -> TaskReport:
-    baseline, *other_models = models
-    return {
-        "title": get_task_title(baseline.first_result["task"]),
-        "models": {
-            model.label: _build_scores(model, find_metric, find_defaults(model.first_result))
-            for model in models
-        },
-        "comparisons": [_compare_models(baseline, other_model, find_metric) for other_model in other_models],
-    }
-
-
-def _build_scores(
-    seed_results: SeedResults, find_metric: MetricLookup, defaults: Mapping[str, Any]
-) -> ModelScores:
+def _summarise_scores(seed_results: SeedResults) -> TaskScores:
     """Summarise the seeds of a model on a task."""
-    result = seed_results.first_result
+    result, defaults = seed_results.first_result, find_suite_settings(seed_results.first_result)
     test, main_score = seed_results.summarise_scores("test"), result["main_score"]
-    interval = bootstrap.bootstrap_interval(
-        find_metric(result),
-        [_resampling_stats(seed_result) for seed_result in seed_results.results],
-        score_name=main_score,
-    )
-    if abs(100 * interval.score - test[main_score]["mean"]) > _TOLERANCE:
+    stats = [_resampling_stats(seed_result) for seed_result in seed_results.results]
+    interval = bootstrap.bootstrap_interval(find_metric(result), stats, score_name=main_score)
+    if abs(100 * interval.score - test[main_score].mean) > _TOLERANCE:
         raise ResultError(
             f"the {main_score} of {seed_results.label} on {result['task']} ({result['suite']}) is "
-            f"{test[main_score]['mean']:.2f} in its results, but their per-example statistics give "
+            f"{test[main_score].mean:.2f} in its results, but their per-example statistics give "
             f"{100 * interval.score:.2f}: the files were edited or written by another version. "
             "Run those seeds again"
         )
-    settings = result["settings"]
-    return {
-        "metric": result["metric"],
-        "main_score": main_score,
-        "seeds": seed_results.seeds,
-        "score": {**test[main_score], "low": 100 * interval.low, "high": 100 * interval.high},
-        "test": test,
-        "dev": seed_results.summarise_scores("dev"),
-        "majority": {name: 100 * score for name, score in result["scores"]["majority"].items()},
-        "sample_sizes": result["sample_sizes"],
-        "file_status": result["provenance"]["file_status"],
-        "legacy": result["legacy"],
-        "notes": result["provenance"]["notes"],
-        "settings": settings,
-        "changed_settings": {
+    return TaskScores(
+        suite=result["suite"],
+        task=result["task"],
+        title=get_task_title(result["task"]),
+        model=seed_results.label,
+        metric=result["metric"],
+        main_score=main_score,
+        seeds=seed_results.seeds,
+        score=test[main_score],
+        low=100 * interval.low,
+        high=100 * interval.high,
+        test=test,
+        dev=seed_results.summarise_scores("dev"),
+        majority={name: 100 * score for name, score in result["scores"]["majority"].items()},
+        sample_sizes=result["sample_sizes"],
+        file_status=result["provenance"]["file_status"],
+        legacy=result["legacy"],
+        notes=result["provenance"]["notes"],
+        settings=result["settings"],
+        changed_settings={
             name: {"value": value, "default": defaults.get(name)}
-            for name, value in settings.items()
+            for name, value in result["settings"].items()
             if name not in defaults or defaults[name] != value
         },
-        "selected_steps": [seed_result["selected_step"] for seed_result in seed_results.results],
-        "seconds": sum(seed_result["seconds"] for seed_result in seed_results.results),
-    }
+        selected_steps=[seed_result["selected_step"] for seed_result in seed_results.results],
+        seconds=sum(seed_result["seconds"] for seed_result in seed_results.results),
+    )
 
 
 def _resampling_stats(result: Result) -> Numbers:
@@ -195,113 +262,64 @@ def _resampling_stats(result: Result) -> Numbers:
     return document_stats
 
 
-def _compare_models(first: SeedResults, second: SeedResults, find_metric: MetricLookup) -> Comparison:
+def _compare_models(first: SeedResults, second: SeedResults) -> Comparison:
     """Compare two models on the same examples, over the seeds that both have."""
     first_result, second_result = first.first_result, second.first_result
     shared_seeds = [seed for seed in first.seeds if seed in second.seeds]
-    comparison: Comparison = {
-        "first": first.label,
-        "second": second.label,
-        "seeds": shared_seeds,
-        "unshared_seeds": sorted(set(first.seeds) ^ set(second.seeds)),
-    }
-    skip_reason = (
-        "not measured alike"
-        if any(first_result[name] != second_result[name] for name in ("metric", "main_score", "legacy"))
-        else "not the same test examples"
-        if test_set_key(first_result) != test_set_key(second_result)
-        else None
-        if shared_seeds
-        else "no seed in common"
+    skip_reason = ""
+    if any(first_result[name] != second_result[name] for name in ("metric", "main_score", "legacy")):
+        skip_reason = "not measured alike"
+    elif test_set_key(first_result) != test_set_key(second_result):
+        skip_reason = "not the same test examples"
+    elif not shared_seeds:
+        skip_reason = "no seed in common"
+    comparison = Comparison(
+        suite=first_result["suite"],
+        task=first_result["task"],
+        first=first.label,
+        second=second.label,
+        seeds=shared_seeds,
+        unshared_seeds=sorted(set(first.seeds) ^ set(second.seeds)),
+        skip_reason=skip_reason,
     )
     if skip_reason:
-        return {**comparison, "skip_reason": skip_reason}
-    stats = [
+        return comparison
+    second_stats, first_stats = (
         [_resampling_stats(result) for result in seed_results.results if result["seed"] in shared_seeds]
         for seed_results in (second, first)
-    ]
-    difference = bootstrap.paired_bootstrap(
-        find_metric(first_result), *stats, score_name=first_result["main_score"]
     )
-    return {
-        **comparison,
-        "difference": 100 * difference.score,
-        "low": 100 * difference.low,
-        "high": 100 * difference.high,
-        "p_value": difference.p_value,
-    }
+    difference = bootstrap.paired_bootstrap(
+        find_metric(first_result), second_stats, first_stats, score_name=first_result["main_score"]
+    )
+    return replace(
+        comparison,
+        difference=100 * difference.score,
+        low=100 * difference.low,
+        high=100 * difference.high,
+        p_value=difference.p_value,
+    )
 
 
-def _build_blurb(tasks: Mapping[str, TaskReport], published: PublishedTable) -> BlurbReport:
-    """Compute the BLURB score of each model, and the average over the tasks that all models here have."""
-    our_scores: dict[str, dict[str, float]] = {}
-    for task, task_report in tasks.items():
-        for label, scores in task_report["models"].items():
-            our_scores.setdefault(label, {})[task] = scores["score"]["mean"]
-    published_scores = {
-        model: {task: scores[model].mean for (task, _), scores in published.scores.items()}
-        for model in published.models
-    }
-    shared_tasks = [
-        task
-        for tasks in TASKS_BY_TYPE.values()
-        for task in tasks
-        if all(task in model_scores for model_scores in our_scores.values())
-    ]
-    return {
-        "models": {
-            label: {
-                "type_means": dict(blurb_score.type_means),
-                "score": blurb_score.score,
-                "missing_tasks": list(blurb_score.missing_tasks),
-            }
-            for label, scores in our_scores.items()
-            for blurb_score in [compute_blurb(scores)]
-        },
-        "published": {
-            model: {"type_means": dict(compute_blurb(scores).type_means)}
-            for model, scores in published_scores.items()
-        },
-        # Ours and published ones apart: a model of ours may have the name of a published one.
-        "shared_tasks": {
-            "tasks": shared_tasks,
-            "models": _average_tasks(our_scores, shared_tasks),
-            "published": _average_tasks(published_scores, shared_tasks),
-        },
-    }
-
-
-def _average_tasks(
-    scores_by_model: Mapping[str, Mapping[str, float]], tasks: Sequence[str]
-) -> dict[str, float | None]:
-    """Return the average of each model over these tasks, as of the BLURB score."""
-    return {
-        name: compute_blurb({task: scores[task] for task in tasks}).partial_mean
-        for name, scores in scores_by_model.items()
-    }
-
-
-def _describe_published(table: PublishedTable) -> PublishedReport:
-    """Describe a paper's table, with notes at the table, its models, its rows or its cells."""
-    blurb_scores = dict(zip(table.models, table.blurb_scores, strict=True)) if table.blurb_scores else {}
-    models = sorted(table.models, key=lambda model: model not in table.own_models)  # the paper's own first
-    return {
-        "title": table.title,
-        "source": table.source,
-        "runs_note": table.runs_note,
-        "notes": table.notes_for(),
-        "models": {model: table.notes_for(model=model) for model in models},
-        "blurb_scores": {model: blurb_scores[model] for model in models} if blurb_scores else None,
-        "rows": [
-            {
-                "task": task,
-                "score_name": score_name,
-                "notes": table.notes_for(task=task),
-                "scores": {
-                    model: {"mean": score.mean, "sd": score.sd, "notes": table.notes_for(model, task)}
-                    for model, score in scores.items()
-                },
-            }
-            for (task, score_name), scores in table.scores.items()
-        ],
-    }
+def _list_published_scores(suites: Mapping[str, object]) -> Iterator[dict[str, Any]]:
+    """Yield each printed score of these suites, with the notes on its table, column, row and cell."""
+    for table in PUBLISHED_TABLES:
+        if table.suite not in suites:
+            continue
+        for (task, score_name), scores in table.scores.items():
+            for model in table.columns:
+                if model in scores:
+                    yield {
+                        "suite": table.suite,
+                        "table": table.title,
+                        "source": table.source,
+                        "task": task,
+                        "model": model,
+                        "score_name": score_name,
+                        **asdict(scores[model]),
+                        "notes": [
+                            *table.notes_for(),
+                            *table.notes_for(model),
+                            *table.notes_for(task=task),
+                            *table.notes_for(model, task),
+                        ],
+                    }

@@ -13,24 +13,16 @@ from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui import html_page
 from bioshards.corpus.ui.html_page import spell_out_invisible
-from bioshards.evaluate.report.blurb import BLURB_TASKS
-from bioshards.evaluate.report.report_data import (
-    MetricLookup,
-    SettingsLookup,
-    build_report,
-    find_metric,
-    find_suite_settings,
-)
-from bioshards.evaluate.report.report_types import Report, SuiteReport
+from bioshards.evaluate.report.blurb import BLURB_TASKS, compute_blurb
+from bioshards.evaluate.report.report_data import Report, TaskScores, build_report, main_scores_by_model
 from bioshards.evaluate.report.tables import (
     Cell,
     ReportTable,
     build_models_table,
     build_suite_tables,
-    collect_footnote_symbols,
+    find_suite_title,
     format_legend,
-    get_task_title,
-    iter_scores,
+    merge_symbols,
 )
 from bioshards.evaluate.runs import results
 
@@ -40,35 +32,36 @@ _MARKDOWN_MARKUP: Final = re.compile(r"[\\`*_|~$]|](?=[(\[:])")
 
 def render_page(report: Report) -> str:
     """Render a report as one self-contained HTML page without scripts, for screens and for print."""
+    suites = report.scores_by_suite()
     return html_page.render_page(
         __package__,
         "evaluation_page.html",
-        title=f"Evaluation of {', '.join(model['name'] for model in report['models'])}",
-        headline=[figure for suite in report["suites"] for figure in _list_blurb_scores(suite)],
-        legend=format_legend(report),
+        title=f"Evaluation of {', '.join(model.name for model in report.models)}",
+        headline=list(_list_blurb_scores(suites.get("blurb", ()))),
+        legend=format_legend(),
         models_table=build_models_table(report),
-        tables=[table for suite in report["suites"] for table in build_suite_tables(suite)],
+        tables=[table for suite in suites for table in build_suite_tables(report, suite)],
     )
 
 
-def _list_blurb_scores(suite: SuiteReport) -> Iterator[tuple[str, str]]:
+def _list_blurb_scores(scores: Sequence[TaskScores]) -> Iterator[tuple[str, str]]:
     """Yield each model's BLURB score with its name, or how many of the tasks have a score."""
-    for label, model in (suite["blurb"]["models"] if suite["blurb"] else {}).items():
-        if model["score"] is not None:
-            symbols = collect_footnote_symbols(suite, label, suite["tasks"])
-            yield f"{model['score']:.2f}{symbols}", f"BLURB score of {label}"
+    for label, means in main_scores_by_model(scores).items():
+        blurb = compute_blurb(means)
+        if blurb.score is not None:
+            symbols = merge_symbols(each for each in scores if each.model == label)
+            yield f"{blurb.score:.2f}{symbols}", f"BLURB score of {label}"
         else:
-            num_tasks = len(BLURB_TASKS) - len(model["missing_tasks"])
+            num_tasks = len(BLURB_TASKS) - len(blurb.missing_tasks)
             yield f"{num_tasks} of {len(BLURB_TASKS)}", f"BLURB tasks: {label}"
 
 
 def render_markdown(report: Report) -> str:
     """Render a report as GitHub Markdown."""
-    parts = ["# Evaluation", format_legend(report), _render_table(build_models_table(report), 2)]
-    for suite in report["suites"]:
-        parts += [
-            _render_table(table, 2 + (index > 0)) for index, table in enumerate(build_suite_tables(suite))
-        ]
+    parts = ["# Evaluation", format_legend(), _render_table(build_models_table(report), 2)]
+    for suite in report.scores_by_suite():
+        tables = build_suite_tables(report, suite)
+        parts += [_render_table(table, 2 + (index > 0)) for index, table in enumerate(tables)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -105,7 +98,7 @@ def _escape_text(text: str) -> str:
 
 
 def _format_json(report: Report) -> str:
-    return json.dumps(report, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(report.to_json(), indent=1, ensure_ascii=False) + "\n"
 
 
 FORMATTERS: Final[Mapping[str, Callable[[Report], str]]] = {
@@ -116,20 +109,12 @@ FORMATTERS: Final[Mapping[str, Callable[[Report], str]]] = {
 """Renderer by suffix of the report file."""
 
 
-def write_report(
-    storage: LocalStorage,
-    sources: Sequence[str],
-    output: str,
-    find_metric: MetricLookup = find_metric,
-    find_defaults: SettingsLookup = find_suite_settings,
-) -> str:
+def write_report(storage: LocalStorage, sources: Sequence[str], output: str) -> str:
     """Write the report of results, and return the main scores and a summary as text.
 
     Args:
         sources: result files and directories of results.
         output: path with suffix ``.html``, ``.md`` or ``.json``; an existing file is replaced.
-        find_metric: see :func:`report_data.build_report`.
-        find_defaults: see :func:`report_data.build_report`.
 
     Raises:
         InvalidValueError: the suffix is unknown.
@@ -140,34 +125,33 @@ def write_report(
     if suffix not in FORMATTERS:
         raise InvalidValueError(f"--output {output}: a report is .html, .md or .json")
     result_by_path = results.find_results(storage, sources)
-    report = build_report(result_by_path, find_metric, find_defaults)
+    report = build_report(result_by_path)
     with storage.write(output) as file:
         file.write(FORMATTERS[suffix](report).encode("utf-8", "backslashreplace"))
-    lines = [line for suite in report["suites"] for line in _format_scores(suite)]
-    counts = [
-        f"{len(suite['tasks'])} {'task' if len(suite['tasks']) == 1 else 'tasks'} of {suite['suite']}"
-        for suite in report["suites"]
-    ]
+    lines, counts = list[str](), []
+    for suite, scores in report.scores_by_suite().items():
+        lines += _format_scores(find_suite_title(suite), scores)
+        num_tasks = len({each.task for each in scores})
+        counts.append(f"{num_tasks} {'task' if num_tasks == 1 else 'tasks'} of {suite}")
     return "\n".join([*lines, f"{len(result_by_path)} results: {', '.join(counts)}", f"report: {output}"])
 
 
-def _format_scores(suite: SuiteReport) -> Iterator[str]:
+def _format_scores(title: str, scores: Sequence[TaskScores]) -> Iterator[str]:
     """Yield the main score of each task and model beside the majority baseline's."""
-    rows = [(suite["title"], "model", "score", "", "majority class", "")]
-    for task, label, scores in iter_scores(suite):
-        name = scores["main_score"]
+    rows = [(title, "model", "score", "", "majority class", "")]
+    for each in scores:
         flags = {
-            scores["file_status"]: scores["file_status"] != "verified",
-            "changed settings": bool(scores["changed_settings"]),
-            "sample of the data": scores["sample_sizes"] is not None,
+            each.file_status: each.file_status != "verified",
+            "changed settings": bool(each.changed_settings),
+            "sample of the data": each.sample_sizes is not None,
         }
         limits = [name for name, is_set in flags.items() if is_set]
         status = f"({', '.join(limits)})" if limits else ""
-        numbers = (f"{scores['score']['mean']:.2f}", f"{scores['majority'][name]:.2f}")
-        rows.append((f"  {get_task_title(task)}", label, name, numbers[0], numbers[1], status))
+        mean, majority = f"{each.score.mean:.2f}", f"{each.majority[each.main_score]:.2f}"
+        rows.append((f"  {each.title}", each.model, each.main_score, mean, majority, status))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for title, label, name, score, majority, status in rows:
+    for first, label, name, score, majority, status in rows:
         yield (
-            f"{title:<{widths[0]}}  {label:<{widths[1]}}  {name:<{widths[2]}}  {score:>{widths[3]}}  "
+            f"{first:<{widths[0]}}  {label:<{widths[1]}}  {name:<{widths[2]}}  {score:>{widths[3]}}  "
             f"{majority:>{widths[4]}}  {status}"
         ).rstrip()

@@ -10,13 +10,20 @@ from typing import Any, Final
 
 import numpy
 
-from bioshards.evaluate.report.report_types import ScoreSummary
 from bioshards.evaluate.runs.results import Result, ResultError
 
 _VOLATILE_FIELDS: Final = ("seconds", "device", "library_versions")
 """Fields that may differ between two files of the same result."""
 _SHARED_FIELDS: Final = ("metric", "main_score", "settings", "sample_sizes", "provenance")
 """Fields that must be equal for all seeds of a model and task."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeanScore:
+    """Mean and standard deviation (ddof 0) over seeds, in per cent."""
+
+    mean: float
+    sd: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +47,14 @@ class SeedResults:
         """Seeds, ascending."""
         return [result["seed"] for result in self.results]
 
-    def summarise_scores(self, split: str) -> dict[str, ScoreSummary]:
+    def summarise_scores(self, split: str) -> dict[str, MeanScore]:
         """Return mean and standard deviation (ddof 0) of each score of a split, in per cent.
 
         SOURCE: the papers print ``np.std`` in brackets (SciCrunch/bio_electra).
         """
         scores_by_seed = [result["scores"].get(split, {}) for result in self.results]
         return {
-            name: {"mean": float(numpy.mean(values)), "sd": float(numpy.std(values))}
+            name: MeanScore(float(numpy.mean(values)), float(numpy.std(values)))
             for name in scores_by_seed[0]
             if len(values := [100 * scores[name] for scores in scores_by_seed if name in scores])
             == len(scores_by_seed)

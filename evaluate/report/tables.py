@@ -6,21 +6,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.benchmarks.known_files import FileStatus
-from bioshards.evaluate.report.blurb import BLURB_TASKS, TASKS_BY_TYPE
-from bioshards.evaluate.report.published import TASK_TITLES
-from bioshards.evaluate.report.report_types import (
-    BlurbReport,
+from bioshards.evaluate.report import bootstrap
+from bioshards.evaluate.report.blurb import BLURB_TASKS, TASKS_BY_TYPE, compute_blurb
+from bioshards.evaluate.report.published import PUBLISHED_TABLES, PublishedTable
+from bioshards.evaluate.report.report_data import (
+    STANDARD_DEVIATION,
     Comparison,
-    ModelScores,
-    PublishedReport,
-    PublishedRow,
     Report,
-    ScoreInterval,
-    ScoreSummary,
-    SuiteReport,
+    TaskScores,
+    get_task_title,
+    main_scores_by_model,
 )
+from bioshards.evaluate.report.seed_results import MeanScore
 
 NO_SCORE: Final = "\u2013"
 """Text of a cell without a score."""
@@ -49,16 +47,6 @@ _FILE_STATUS_TEXTS: Final[Mapping[FileStatus, str]] = {
     "differs": "not as published",
     "invented": "invented",
 }
-_NO_PUBLISHED_TABLE: Final[PublishedReport] = {
-    "title": "",
-    "source": "",
-    "runs_note": "",
-    "notes": [],
-    "models": {},
-    "blurb_scores": None,
-    "rows": [],
-}
-"""Stands in for a paper's table in suites without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +98,12 @@ class Footnotes:
         return symbols + [(str(number), text) for text, number in self.texts.items()]
 
 
-def format_legend(report: Report) -> str:
+def format_legend() -> str:
     """Explain the numbers of all tables."""
-    interval = report["interval"]
     return (
         "Scores are in per cent. Scores of our models are means over n seeds, with the standard deviation "
-        f"in brackets ({report['standard_deviation']}). Below is the {interval['level']:.0%} interval of "
-        f"{interval['resamples']:,} bootstrap resamples; it covers the choice of test documents (examples, "
+        f"in brackets ({STANDARD_DEVIATION}). Below is the {bootstrap.CONFIDENCE_LEVEL:.0%} interval of "
+        f"{bootstrap.RESAMPLES:,} bootstrap resamples; it covers the choice of test documents (examples, "
         "if files name no documents), not the choice of seeds. Footnotes name limits of comparability."
     )
 
@@ -125,206 +112,203 @@ def build_models_table(report: Report) -> ReportTable:
     """Build the table of models."""
     header = ["Model", "Type", "Parameters", "SHA-256 of weights", "Fine-tuned with", "On"]
     rows = []
-    for model in report["models"]:
-        versions = [f"{name} {', '.join(versions)}" for name, versions in model["library_versions"].items()]
-        texts = [model["type"], f"{model['parameters']:,}", model["sha256"][:12], "; ".join(versions)]
-        rows.append([Cell(model["name"], is_ours=True), *map(Cell, texts), Cell(", ".join(model["devices"]))])
+    for model in report.models:
+        versions = [f"{name} {', '.join(versions)}" for name, versions in model.library_versions.items()]
+        texts = [model.type, f"{model.parameters:,}", model.sha256[:12], "; ".join(versions)]
+        rows.append([Cell(model.name, is_ours=True), *map(Cell, texts), Cell(", ".join(model.devices))])
     return ReportTable("Models", list(map(Cell, header)), rows, left_aligned=(1, 3, 4, 5))
 
 
-def build_suite_tables(suite: SuiteReport) -> Iterator[ReportTable]:
+def build_suite_tables(report: Report, suite: str) -> Iterator[ReportTable]:
     """Yield the tables of a suite: scores, comparisons, runs, variants."""
-    published, *variants = suite["published"] or [_NO_PUBLISHED_TABLE]
-    yield _build_score_table(suite, published)
-    if any(task_report["comparisons"] for task_report in suite["tasks"].values()):
-        yield _build_comparison_table(suite)
-    yield _build_runs_table(suite)
-    for table in variants:
+    scores = report.scores_by_suite()[suite]
+    comparisons = [comparison for comparison in report.comparisons if comparison.suite == suite]
+    published = [table for table in PUBLISHED_TABLES if table.suite == suite]
+    yield _build_score_table(suite, scores, published[0] if published else None)
+    if comparisons:
+        yield _build_comparison_table(scores, comparisons)
+    yield _build_runs_table(scores)
+    for table in published[1:]:
         yield _build_variant_table(table)
 
 
-def iter_scores(suite: SuiteReport) -> Iterator[tuple[str, str, ModelScores]]:
-    """Yield task, label and scores of each task and model of a suite."""
-    for task, task_report in suite["tasks"].items():
-        for label, scores in task_report["models"].items():
-            yield task, label, scores
+def find_suite_title(suite: str) -> str:
+    """Return the title of a suite: that of its paper's first table, else its name."""
+    return next((table.title for table in PUBLISHED_TABLES if table.suite == suite), suite)
 
 
-def get_task_title(task: str) -> str:
-    """Return the title of a task in reports: that of the papers, else of the benchmark, else its name."""
-    if task in TASK_TITLES:
-        return TASK_TITLES[task]
-    return BENCHMARKS[task].title if task in BENCHMARKS else task
-
-
-def collect_footnote_symbols(suite: SuiteReport, label: str, tasks: Collection[str]) -> str:
-    """Return the symbols of all scores of a model on these tasks, each once."""
-    return _merge_symbols(
-        scores for task, model_label, scores in iter_scores(suite) if model_label == label and task in tasks
-    )
-
-
-def _merge_symbols(models: Iterable[ModelScores]) -> str:
+def merge_symbols(scores: Iterable[TaskScores]) -> str:
     """Return the symbols of scores with limited comparability, each once."""
     symbols: set[str] = set()
-    for scores in models:
-        status = scores["file_status"]
+    for each in scores:
         flags = (
-            scores["sample_sizes"] is not None,
-            status == "differs",
-            status == "invented",
-            status == "counts agree",
-            status == "partial",
-            bool(scores["changed_settings"]),
-            bool(scores["legacy"]),
+            each.sample_sizes is not None,
+            each.file_status == "differs",
+            each.file_status == "invented",
+            each.file_status == "counts agree",
+            each.file_status == "partial",
+            bool(each.changed_settings),
+            bool(each.legacy),
         )
         symbols.update(symbol for symbol, is_set in zip(FOOTNOTE_SYMBOLS, flags, strict=True) if is_set)
     return "".join(symbol for symbol in FOOTNOTE_SYMBOLS if symbol in symbols)
 
 
-def _build_score_table(suite: SuiteReport, published: PublishedReport) -> ReportTable:
+def _build_score_table(
+    suite: str, scores: Sequence[TaskScores], published: PublishedTable | None
+) -> ReportTable:
     """Build the paper's table with our models' columns first, then rows of scores that the paper lacks."""
     footnotes = Footnotes()
-    our_labels = list(dict.fromkeys(label for _, label, _ in iter_scores(suite)))
+    labels = list(dict.fromkeys(each.model for each in scores))
     header = [
         Cell("Task"),
         Cell("Score"),
-        *(Cell(label, is_ours=True) for label in our_labels),
+        *(Cell(label, is_ours=True) for label in labels),
         Cell("Majority class", footnotes.add("", [_MAJORITY_NOTE])),
         *_make_model_headers(published, footnotes),
     ]
-    known_rows = {(row["task"], row["score_name"]) for row in published["rows"]}
-    our_rows = dict.fromkeys((task, scores["main_score"]) for task, _, scores in iter_scores(suite))
-    extra_rows: list[PublishedRow] = [
-        {"task": task, "score_name": score_name, "scores": {}, "notes": []}
-        for task, score_name in our_rows
-        if (task, score_name) not in known_rows
-    ]
+    published_rows = published.scores if published else {}
     rows = []
-    for row in [*published["rows"], *extra_rows]:
-        models = suite["tasks"].get(row["task"], {"models": {}})["models"]
+    our_rows = ((each.task, each.main_score) for each in scores)
+    for task, score_name in dict.fromkeys([*published_rows, *our_rows]):
+        models = {each.model: each for each in scores if each.task == task}
+        row_notes = (
+            published.notes_for(task=task) if published and (task, score_name) in published_rows else []
+        )
         cells = [
-            _make_task_cell(row["task"], models.values(), footnotes.add("", row["notes"])),
-            Cell(row["score_name"]),
+            _make_task_cell(get_task_title(task), models.values(), footnotes.add("", row_notes)),
+            Cell(score_name),
         ]
-        cells += [_make_our_cell(models.get(label), row["score_name"], footnotes) for label in our_labels]
+        cells += [_make_our_cell(models.get(label), score_name, footnotes) for label in labels]
         majority_scores = dict.fromkeys(  # several if the models have several samples of the data
-            f"{scores['majority'][row['score_name']]:.2f}"
-            for scores in models.values()
-            if row["score_name"] in scores["majority"]
+            f"{each.majority[score_name]:.2f}" for each in models.values() if score_name in each.majority
         )
         cells.append(Cell(" / ".join(majority_scores) or NO_SCORE))
-        rows.append([*cells, *_make_published_cells(row, published["models"], footnotes)])
-    if suite["blurb"]:
-        rows += _make_blurb_rows(suite, suite["blurb"], published, our_labels, footnotes)
-    intro = (
-        [f"Published scores: {published['source']}; {published['runs_note']}."] if published["models"] else []
-    )
-    missing_titles = dict.fromkeys(
-        get_task_title(row["task"]) for row in published["rows"] if row["task"] not in suite["tasks"]
-    )
-    if missing_titles and not suite["blurb"]:
-        intro.append(f"Without results here: {', '.join(missing_titles)}.")
-    all_footnotes = [*(("", note) for note in published["notes"]), *footnotes.entries()]
-    return ReportTable(suite["title"], header, rows, (1,), intro, all_footnotes)
+        rows.append([*cells, *_make_published_cells(published, task, score_name, footnotes)])
+    intro, notes = [], []
+    if published:
+        intro.append(f"Published scores: {published.source}; {published.runs_note}.")
+        notes = published.notes_for()
+        our_tasks = {each.task for each in scores}
+        missing = [get_task_title(task) for task in published.tasks if task not in our_tasks]
+        if suite == "blurb":
+            rows += _make_blurb_rows(scores, labels, published, footnotes)
+        elif missing:
+            intro.append(f"Without results here: {', '.join(dict.fromkeys(missing))}.")
+    all_footnotes = [*(("", note) for note in notes), *footnotes.entries()]
+    return ReportTable(find_suite_title(suite), header, rows, (1,), intro, all_footnotes)
 
 
-def _make_task_cell(task: str, models: Iterable[ModelScores], marks: str = "") -> Cell:
+def _make_task_cell(title: str, scores: Iterable[TaskScores], marks: str = "") -> Cell:
     """Return the first cell of a row with scores of our models; it says if one is on invented text."""
-    is_invented = any(scores["file_status"] == "invented" for scores in models)
-    return Cell(get_task_title(task), marks, INVENTED if is_invented else "")
+    is_invented = any(each.file_status == "invented" for each in scores)
+    return Cell(title, marks, INVENTED if is_invented else "")
 
 
-def _make_model_headers(published: PublishedReport, footnotes: Footnotes) -> list[Cell]:
-    return [Cell(model, footnotes.add("", model_notes)) for model, model_notes in published["models"].items()]
+def _make_model_headers(published: PublishedTable | None, footnotes: Footnotes) -> list[Cell]:
+    if published is None:
+        return []
+    return [Cell(model, footnotes.add("", published.notes_for(model))) for model in published.columns]
 
 
-def _make_our_cell(scores: ModelScores | None, score_name: str, footnotes: Footnotes) -> Cell:
-    if scores is None or score_name not in scores["test"]:
+def _make_our_cell(scores: TaskScores | None, score_name: str, footnotes: Footnotes) -> Cell:
+    if scores is None or score_name not in scores.test:
         return Cell(NO_SCORE, is_ours=True)
-    marks = footnotes.add(_merge_symbols([scores]), scores["notes"])
-    num_seeds = len(scores["seeds"])
-    text = _format_mean(scores["test"][score_name], num_seeds)
-    if score_name != scores["main_score"]:
+    marks = footnotes.add(merge_symbols([scores]), scores.notes)
+    num_seeds = len(scores.seeds)
+    text = _format_mean(scores.test[score_name], num_seeds)
+    if score_name != scores.main_score:
         return Cell(text, marks, is_ours=True)
-    return Cell(f"{text} n={num_seeds}", marks, _format_interval(scores["score"]), is_ours=True)
+    return Cell(f"{text} n={num_seeds}", marks, _format_interval(scores), is_ours=True)
 
 
-def _make_published_cells(row: PublishedRow, models: Iterable[str], footnotes: Footnotes) -> list[Cell]:
+def _make_published_cells(
+    published: PublishedTable | None, task: str, score_name: str, footnotes: Footnotes
+) -> list[Cell]:
+    if published is None:
+        return []
+    scores = published.scores.get((task, score_name), {})
     cells = []
-    for model in models:
-        if score := row["scores"].get(model):
-            sd = "" if score["sd"] is None else f" ({score['sd']:.2f})"
-            cells.append(Cell(f"{score['mean']:.2f}{sd}", footnotes.add("", score["notes"])))
+    for model in published.columns:
+        if score := scores.get(model):
+            sd = "" if score.sd is None else f" ({score.sd:.2f})"
+            marks = footnotes.add("", published.notes_for(model, task))
+            cells.append(Cell(f"{score.mean:.2f}{sd}", marks))
         else:
             cells.append(Cell(NO_SCORE))
     return cells
 
 
 def _make_blurb_rows(
-    suite: SuiteReport,
-    blurb: BlurbReport,
-    published: PublishedReport,
-    our_labels: Sequence[str],
-    footnotes: Footnotes,
+    scores: Sequence[TaskScores], labels: Sequence[str], published: PublishedTable, footnotes: Footnotes
 ) -> Iterator[list[Cell]]:
     """Yield the means by task type, the BLURB score, and a partial average if tasks are missing."""
+    # Ours and published ones apart: a model of ours may have the name of a published one.
+    our_scores = main_scores_by_model(scores)
+    published_scores = {
+        model: {task: row[model].mean for (task, _), row in published.scores.items()}
+        for model in published.columns
+    }
+    ours = {label: compute_blurb(our_scores[label]) for label in labels}
 
     def make_our_cell(
         label: str, score: float | None, tasks: Collection[str], notes: Sequence[str] = ()
     ) -> Cell:
-        symbols = "" if score is None else collect_footnote_symbols(suite, label, tasks)
-        text = NO_SCORE if score is None else f"{score:.2f}"
-        return Cell(text, footnotes.add(symbols, notes), is_ours=True)
+        if score is None:
+            return Cell(NO_SCORE, footnotes.add("", notes), is_ours=True)
+        symbols = merge_symbols(each for each in scores if each.model == label and each.task in tasks)
+        return Cell(f"{score:.2f}", footnotes.add(symbols, notes), is_ours=True)
 
     def make_row(
-        title: str, our_cells: list[Cell], published_scores: Iterable[float | None], marks: str = ""
+        title: str, our_cells: list[Cell], printed_scores: Iterable[float | None], marks: str = ""
     ) -> list[Cell]:
         is_invented = any(INVENTED_SYMBOL in cell.marks for cell in our_cells)
         title_cell = Cell(title, marks, INVENTED if is_invented else "")
-        published_cells = [Cell(f"{score:.2f}") for score in published_scores]
+        published_cells = [Cell(f"{score:.2f}") for score in printed_scores]
         return [title_cell, Cell(""), *our_cells, Cell(NO_SCORE), *published_cells]
 
     for type_name, tasks in TASKS_BY_TYPE.items():
         title = f"{type_name}, mean of {len(tasks)}" if len(tasks) > 1 else type_name
-        means = {label: blurb["models"][label]["type_means"][type_name] for label in our_labels}
-        our_cells = [make_our_cell(label, mean, tasks) for label, mean in means.items()]
-        published_means = [
-            blurb["published"][model]["type_means"][type_name] for model in published["models"]
-        ]
-        yield make_row(title, our_cells, published_means)
+        our_cells = [make_our_cell(label, ours[label].type_means[type_name], tasks) for label in labels]
+        printed = (compute_blurb(row).type_means[type_name] for row in published_scores.values())
+        yield make_row(title, our_cells, printed)
     our_cells = []
-    for label in our_labels:
-        model = blurb["models"][label]
-        missing = ", ".join(map(get_task_title, model["missing_tasks"]))
+    for label, blurb in ours.items():
+        missing = ", ".join(map(get_task_title, blurb.missing_tasks))
         notes = [f"No BLURB score without {missing}."] if missing else []
-        our_cells.append(make_our_cell(label, model["score"], suite["tasks"], notes))
-    yield make_row("BLURB score", our_cells, (published["blurb_scores"] or {}).values())
-    shared = blurb["shared_tasks"]
-    if shared["tasks"] and any(model["missing_tasks"] for model in blurb["models"].values()):
-        marks = footnotes.add(
-            "",
-            [
-                "Not the BLURB score: the same average of types over the tasks that all models here have, "
-                f"{', '.join(map(get_task_title, shared['tasks']))}."
-            ],
+        our_cells.append(make_our_cell(label, blurb.score, our_scores[label], notes))
+    yield make_row("BLURB score", our_cells, (published.blurb_scores[name] for name in published.columns))
+    shared = [task for task in BLURB_TASKS if all(task in row for row in our_scores.values())]
+    if shared and any(blurb.missing_tasks for blurb in ours.values()):
+        note = (
+            "Not the BLURB score: the same average of types over the tasks that all models here have, "
+            f"{', '.join(map(get_task_title, shared))}."
         )
-        our_cells = [make_our_cell(label, shared["models"][label], shared["tasks"]) for label in our_labels]
-        title = f"Average over {len(shared['tasks'])} of {len(BLURB_TASKS)} tasks"
-        yield make_row(title, our_cells, (shared["published"][name] for name in published["models"]), marks)
+        marks = footnotes.add("", [note])
+        our_cells = [
+            make_our_cell(label, _average_tasks(our_scores[label], shared), shared) for label in labels
+        ]
+        printed = (_average_tasks(row, shared) for row in published_scores.values())
+        title = f"Average over {len(shared)} of {len(BLURB_TASKS)} tasks"
+        yield make_row(title, our_cells, printed, marks)
 
 
-def _build_comparison_table(suite: SuiteReport) -> ReportTable:
+def _average_tasks(scores: Mapping[str, float], tasks: Sequence[str]) -> float | None:
+    """Return the average over these tasks, as of the BLURB score."""
+    return compute_blurb({task: scores[task] for task in tasks}).partial_mean
+
+
+def _build_comparison_table(scores: Sequence[TaskScores], comparisons: Sequence[Comparison]) -> ReportTable:
     """Build the table that compares each other model with the first."""
-    footnotes, rows, num_tests = Footnotes(), [], 0
-    for task, task_report in suite["tasks"].items():
-        for comparison in task_report["comparisons"]:
-            num_tests += "p_value" in comparison
-            models = task_report["models"]
-            both = [models[comparison["first"]], models[comparison["second"]]]
-            task_cell = _make_task_cell(task, models.values(), footnotes.add(_merge_symbols(both), []))
-            names = [Cell(comparison["second"], is_ours=True), Cell(comparison["first"], is_ours=True)]
-            rows.append([task_cell, *names, *map(Cell, _format_comparison(comparison))])
+    footnotes, rows = Footnotes(), []
+    for comparison in comparisons:
+        models = {each.model: each for each in scores if each.task == comparison.task}
+        both = [models[comparison.first], models[comparison.second]]
+        title = get_task_title(comparison.task)
+        task_cell = _make_task_cell(title, models.values(), footnotes.add(merge_symbols(both), []))
+        names = [Cell(comparison.second, is_ours=True), Cell(comparison.first, is_ours=True)]
+        rows.append([task_cell, *names, *map(Cell, _format_comparison(comparison))])
+    num_tests = sum(not comparison.skip_reason for comparison in comparisons)
     explanation = (
         "By paired bootstrap on the same test examples, of means over the seeds that both models have; p is "
         f"two-sided and of one comparison alone: of {num_tests}, chance makes about {0.05 * num_tests:.1f} "
@@ -342,88 +326,73 @@ def _build_comparison_table(suite: SuiteReport) -> ReportTable:
 
 def _format_comparison(comparison: Comparison) -> list[str]:
     """Return difference, interval, p and seeds as text, or why there are none."""
-    if "skip_reason" in comparison:
-        return [NO_SCORE, NO_SCORE, NO_SCORE, comparison["skip_reason"]]
-    seeds = ", ".join(map(str, comparison["seeds"]))
-    if comparison["unshared_seeds"]:
-        seeds += f" (only one has {', '.join(map(str, comparison['unshared_seeds']))})"
+    if comparison.skip_reason:
+        return [NO_SCORE, NO_SCORE, NO_SCORE, comparison.skip_reason]
+    seeds = ", ".join(map(str, comparison.seeds))
+    if comparison.unshared_seeds:
+        seeds += f" (only one has {', '.join(map(str, comparison.unshared_seeds))})"
     return [
-        f"{comparison['difference']:+.2f}",
+        f"{comparison.difference:+.2f}",
         _format_interval(comparison),
-        f"{comparison['p_value']:.3f}",
+        f"{comparison.p_value:.3f}",
         seeds,
     ]
 
 
-def _build_runs_table(suite: SuiteReport) -> ReportTable:
+def _build_runs_table(scores: Sequence[TaskScores]) -> ReportTable:
     """Build the appendix: all scores of each task and model, and how they came about."""
     rows = []
-    for task, label, scores in iter_scores(suite):
-        num_seeds = len(scores["seeds"])
-        test_scores, dev_scores = (
-            ", ".join(f"{name} {_format_mean(score, num_seeds)}" for name, score in by_name.items())
-            for by_name in (scores["test"], scores["dev"])
-        )
-        sample_text = ", ".join(
-            f"{split} {num_examples:,}" for split, num_examples in (scores["sample_sizes"] or {}).items()
-        )
-        changes = ", ".join(
+    for each in scores:
+        sizes = [f"{split} {size:,}" for split, size in (each.sample_sizes or {}).items()]
+        changes = [
             f"{name} {change['value']} (suite: {change['default']})"
-            for name, change in scores["changed_settings"].items()
-        )
-        minutes, seconds = divmod(round(scores["seconds"]), 60)
+            for name, change in each.changed_settings.items()
+        ]
+        minutes, seconds = divmod(round(each.seconds), 60)
         cells = [
-            scores["metric"] + (f"; legacy: {', '.join(scores['legacy'])}" if scores["legacy"] else ""),
-            test_scores,
-            dev_scores or NO_SCORE,
-            sample_text or "all",
-            _FILE_STATUS_TEXTS[scores["file_status"]],
-            changes or "the suite's",
-            ", ".join(map(str, scores["seeds"])),
-            ", ".join(map(str, scores["selected_steps"])),
+            each.metric + (f"; legacy: {', '.join(each.legacy)}" if each.legacy else ""),
+            _format_scores(each.test, len(each.seeds)),
+            _format_scores(each.dev, len(each.seeds)) or NO_SCORE,
+            ", ".join(sizes) or "all",
+            _FILE_STATUS_TEXTS[each.file_status],
+            ", ".join(changes) or "the suite's",
+            ", ".join(map(str, each.seeds)),
+            ", ".join(map(str, each.selected_steps)),
             f"{minutes // 60}:{minutes % 60:02}:{seconds:02}",
         ]
-        task_cell = _make_task_cell(task, [scores], _merge_symbols([scores]))
-        rows.append([task_cell, Cell(label, is_ours=True), *map(Cell, cells)])
-    header = [
-        "Task",
-        "Model",
-        "Metric",
-        "Test",
-        "Dev",
-        "Examples",
-        "Files",
-        "Settings",
-        "Seeds",
-        "Best steps",
-    ]
-    return ReportTable(
-        "Runs", list(map(Cell, [*header, "Time"])), rows, tuple(range(1, 10)), is_collapsed=True
-    )
+        task_cell = _make_task_cell(each.title, [each], merge_symbols([each]))
+        rows.append([task_cell, Cell(each.model, is_ours=True), *map(Cell, cells)])
+    texts = ["Task", "Model", "Metric", "Test", "Dev", "Examples", "Files", "Settings", "Seeds", "Best steps"]
+    header = list(map(Cell, [*texts, "Time"]))
+    return ReportTable("Runs", header, rows, tuple(range(1, 10)), is_collapsed=True)
 
 
-def _build_variant_table(published: PublishedReport) -> ReportTable:
+def _build_variant_table(published: PublishedTable) -> ReportTable:
     footnotes = Footnotes()
     header = [Cell("Task"), Cell("Score"), *_make_model_headers(published, footnotes)]
     rows = [
         [
-            Cell(get_task_title(row["task"]), footnotes.add("", row["notes"])),
-            Cell(row["score_name"]),
-            *_make_published_cells(row, published["models"], footnotes),
+            Cell(get_task_title(task), footnotes.add("", published.notes_for(task=task))),
+            Cell(score_name),
+            *_make_published_cells(published, task, score_name, footnotes),
         ]
-        for row in published["rows"]
+        for task, score_name in published.scores
     ]
-    if published["blurb_scores"]:
-        scores = (Cell(f"{score:.2f}") for score in published["blurb_scores"].values())
+    if published.blurb_scores:
+        scores = (Cell(f"{published.blurb_scores[name]:.2f}") for name in published.columns)
         rows.append([Cell("BLURB score"), Cell(""), *scores])
-    intro = [f"{published['source']}; {published['runs_note']}."]
-    return ReportTable(published["title"], header, rows, (1,), intro, footnotes.entries(), is_collapsed=True)
+    intro = [f"{published.source}; {published.runs_note}."]
+    return ReportTable(published.title, header, rows, (1,), intro, footnotes.entries(), is_collapsed=True)
 
 
-def _format_mean(summary: ScoreSummary, num_seeds: int) -> str:
+def _format_scores(scores: Mapping[str, MeanScore], num_seeds: int) -> str:
+    return ", ".join(f"{name} {_format_mean(score, num_seeds)}" for name, score in scores.items())
+
+
+def _format_mean(score: MeanScore, num_seeds: int) -> str:
     """Format mean and standard deviation; the latter only for two seeds or more."""
-    return f"{summary['mean']:.2f} ({summary['sd']:.2f})" if num_seeds > 1 else f"{summary['mean']:.2f}"
+    return f"{score.mean:.2f} ({score.sd:.2f})" if num_seeds > 1 else f"{score.mean:.2f}"
 
 
-def _format_interval(bounds: ScoreInterval | Comparison) -> str:
-    return f"[{bounds['low']:.2f}, {bounds['high']:.2f}]"
+def _format_interval(bounds: TaskScores | Comparison) -> str:
+    return f"[{bounds.low:.2f}, {bounds.high:.2f}]"

@@ -14,7 +14,6 @@ from bioshards.evaluate.contamination.example_texts import BenchmarkExample, Ben
 from bioshards.evaluate.contamination.matches import ContaminationResult, DocumentMatch, ExampleMatch
 from bioshards.evaluate.report import report_file
 from bioshards.evaluate.report.blurb import BLURB_TASKS
-from bioshards.evaluate.report.report_data import build_report as build_evaluation_report
 from bioshards.vocab.report import vocabulary_report
 from bioshards.vocab.report.vocabulary_report import build_report as build_vocabulary_report
 from tests.support.corpus.stats_directories import (
@@ -23,7 +22,7 @@ from tests.support.corpus.stats_directories import (
     write_counted_set,
     write_document_shards,
 )
-from tests.support.evaluate.synthetic_results import defaults_of, make_result, metric_of, results_by_path
+from tests.support.evaluate.synthetic_results import build_synthetic_report, make_result
 from tests.support.vocab.tiny_tokenizers import make_unigram, make_wordpiece
 
 HOSTILE: Final = (
@@ -125,7 +124,7 @@ def _make_evaluation_page(*models: str) -> str:
         for index, task in enumerate([*BLURB_TASKS, models[-1]])
         for seed in (0, 1)
     ]
-    return report_file.render_page(build_evaluation_report(results_by_path(*results), metric_of, defaults_of))
+    return report_file.render_page(build_synthetic_report(*results))
 
 
 def _make_contamination_page(folder: str, benchmark: str) -> str:

@@ -30,7 +30,7 @@ from bioshards.evaluate.report.published import (
 )
 def test_blurb_scores_are_as_printed(table: PublishedTable, model: str) -> None:
     scores = {task: by_model[model].mean for (task, _), by_model in table.scores.items()}
-    printed = table.blurb_scores[table.models.index(model)]
+    printed = table.blurb_scores[model]
     assert tuple(scores) == BLURB_TASKS
     assert f"{compute_blurb(scores).score:.2f}" == f"{printed:.2f}"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,29 +12,30 @@ import numpy
 import pytest
 
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.evaluate.report import bootstrap
+from bioshards.evaluate.report import bootstrap, tables
 from bioshards.evaluate.report import report_file as report_file
 from bioshards.evaluate.report.blurb import BLURB_TASKS
 from bioshards.evaluate.report.published import PUBLISHED_TABLES
-from bioshards.evaluate.report.report_data import build_report
+from bioshards.evaluate.report.report_data import Report
 from bioshards.evaluate.runs import results
 from bioshards.evaluate.runs.results import Result, ResultError
 from tests.support.evaluate.synthetic_results import (
     DEFAULTS,
     ENTITY_F1,
     METRICS,
-    defaults_of,
+    build_synthetic_report,
     make_result,
-    metric_of,
-    results_by_path,
+    synthetic_tasks,
 )
 
 STORAGE = LocalStorage()
 BLURB_TABLE = PUBLISHED_TABLES[0]
 
 
-def build_test_report(*runs: Result) -> Any:
-    return build_report(results_by_path(*runs), metric_of, defaults_of)
+@pytest.fixture(autouse=True)
+def use_synthetic_tasks() -> Iterator[None]:
+    with synthetic_tasks():
+        yield
 
 
 def draw_rows(seed: int, recall: float, examples: int = 60) -> list[list[float]]:
@@ -56,116 +59,123 @@ def make_blurb_results(model: str = "tiny", without: tuple[str, ...] = (), **fie
 
 def test_scores_and_intervals_equal_numpy_and_the_bootstrap() -> None:
     runs = [make_result(seed=seed, rows=draw_rows(seed, 0.7)) for seed in range(3)]
-    (suite,) = build_test_report(*runs)["suites"]
-    entry = suite["tasks"]["bc5-chem"]["models"]["tiny"]
+    (entry,) = build_synthetic_report(*runs).scores
     f1 = [100 * run["scores"]["test"]["F1"] for run in runs]
     stats = [numpy.array(run["per_example_stats"]["test"]).T for run in runs]
     interval = bootstrap.bootstrap_interval(METRICS[ENTITY_F1], stats)
-    assert entry["seeds"] == [0, 1, 2]
-    assert entry["score"] == pytest.approx(
-        {
-            "mean": numpy.mean(f1),
-            "sd": numpy.std(f1),
-            "low": 100 * interval.low,
-            "high": 100 * interval.high,
-        }
-    )
-    assert entry["score"]["low"] < entry["score"]["mean"] < entry["score"]["high"]
-    assert entry["dev"]["F1"]["mean"] == pytest.approx(numpy.mean(f1) / 2)
-    assert set(entry["test"]) == set(runs[0]["scores"]["test"])
-    assert entry["seconds"] == pytest.approx(3 * 60.5)
+    assert entry.seeds == [0, 1, 2]
+    assert (entry.score.mean, entry.score.sd) == pytest.approx((numpy.mean(f1), numpy.std(f1)))
+    assert (entry.low, entry.high) == pytest.approx((100 * interval.low, 100 * interval.high))
+    assert entry.low < entry.score.mean < entry.high
+    assert entry.dev["F1"].mean == pytest.approx(numpy.mean(f1) / 2)
+    assert set(entry.test) == set(runs[0]["scores"]["test"])
+    assert entry.seconds == pytest.approx(3 * 60.5)
 
 
-def test_published_tables_are_part_of_the_suite() -> None:
-    (suite,) = build_test_report(make_result())["suites"]
-    first, *variants = suite["published"]
-    assert first["title"] == "BLURB"
-    assert [row["task"] for row in first["rows"]] == list(BLURB_TASKS)
-    assert first["rows"][0]["scores"]["PubMedBERT"] == {"mean": 93.33, "sd": None, "notes": []}
-    assert first["blurb_scores"]["PubMedBERT"] == 81.16
-    assert [table["title"] for table in variants] == [
+def list_published(suite: str, task: str, model: str) -> list[dict[str, Any]]:
+    """List the published scores of a model on a task in the JSON of a report of that suite."""
+    report = build_synthetic_report(make_result(suite=suite)).to_json()
+    return [one for one in report["published"] if (one["task"], one["model"]) == (task, model)]
+
+
+def test_published_scores_are_part_of_the_json_report() -> None:
+    report = build_synthetic_report(make_result()).to_json()
+    assert {one["suite"] for one in report["published"]} == {"blurb"}
+    assert list(dict.fromkeys(one["table"] for one in report["published"])) == [
+        "BLURB",
         "PubMedBERT pretrained otherwise",
         "PubMedBERT fine-tuned otherwise",
     ]
+    assert list(dict.fromkeys(one["task"] for one in report["published"])) == list(BLURB_TASKS)
+    (score,) = list_published("blurb", "bc5-chem", "PubMedBERT")
+    assert (score["mean"], score["sd"], score["score_name"]) == (93.33, None, "F1")
+    assert score["notes"] == [*BLURB_TABLE.notes_for(), *BLURB_TABLE.notes_for(task="bc5-chem")]
 
 
 def test_development_set_scores_have_a_note() -> None:
-    (suite,) = build_test_report(make_result(suite="bio-electra", task="ncbi-disease"))["suites"]
-    (row,) = [
-        row
-        for row in suite["published"][0]["rows"]
-        if (row["task"], row["score_name"]) == ("ncbi-disease", "F1")
-    ]
-    assert any("development set" in note for note in row["scores"]["Bio-ELECTRA++ optimised"]["notes"])
-    assert row["scores"]["BERT-Base cased"] == {"mean": 86.24, "sd": 0.55, "notes": []}
+    for score in list_published("bio-electra", "ncbi-disease", "Bio-ELECTRA++ optimised"):
+        assert any("development set" in note for note in score["notes"])
+    (*_, f1) = list_published("bio-electra", "ncbi-disease", "BERT-Base cased")
+    assert (f1["mean"], f1["sd"], f1["score_name"]) == (86.24, 0.55, "F1")
+    assert not any("development set" in note for note in f1["notes"])
 
 
 def test_changed_settings_are_listed_with_their_defaults() -> None:
     other = {**DEFAULTS, "learning_rate": 1e-05, "tag_scheme": "IO"}
-    (suite,) = build_test_report(make_result(settings=other))["suites"]
-    assert suite["tasks"]["bc5-chem"]["models"]["tiny"]["changed_settings"] == {
+    (entry,) = build_synthetic_report(make_result(settings=other)).scores
+    assert entry.changed_settings == {
         "learning_rate": {"value": 1e-05, "default": 5e-05},
         "tag_scheme": {"value": "IO", "default": None},
     }
 
 
 def test_blurb_score_of_all_tasks() -> None:
-    blurb = build_test_report(*make_blurb_results())["suites"][0]["blurb"]
+    (blurb,) = build_synthetic_report(*make_blurb_results()).to_json()["blurb"]
     f1 = 100 * METRICS[ENTITY_F1].scores_from_stats(numpy.array(draw_rows(1, 0.8)))["F1"]
-    assert blurb["models"]["tiny"]["score"] == pytest.approx(f1)
-    assert blurb["models"]["tiny"]["missing_tasks"] == []
-    assert blurb["shared_tasks"]["tasks"] == list(BLURB_TASKS)
-    assert f"{blurb['shared_tasks']['published']['PubMedBERT']:.2f}" == "81.16"
+    assert (blurb["model"], blurb["score"]) == ("tiny", pytest.approx(f1))
+    assert blurb["missing_tasks"] == ()
 
 
 def test_missing_tasks_leave_the_mean_of_shared_tasks() -> None:
     runs = [*make_blurb_results(without=("ddi", "gad")), *make_blurb_results("other", without=("ddi", "hoc"))]
-    blurb = build_test_report(*runs)["suites"][0]["blurb"]
-    assert (blurb["models"]["tiny"]["score"], blurb["models"]["other"]["score"]) == (None, None)
-    assert blurb["models"]["tiny"]["missing_tasks"] == ["ddi", "gad"]
-    assert blurb["models"]["tiny"]["type_means"]["Relation extraction"] is None
-    assert blurb["shared_tasks"]["tasks"] == [
-        task for task in BLURB_TASKS if task not in ("ddi", "gad", "hoc")
-    ]
+    report = build_synthetic_report(*runs)
+    tiny, other = report.to_json()["blurb"]
+    assert (tiny["score"], other["score"]) == (None, None)
+    assert tiny["missing_tasks"] == ("ddi", "gad")
+    assert tiny["type_means"]["Relation extraction"] is None
+    average = find_blurb_row(report, "Average over 10 of 13 tasks")
     expected = numpy.mean(
         [86.08 - 0.002, 73.38, 77.24, 92.30, 71.70]
     )  # PubMedBERT's means of types, without HoC's type
-    assert blurb["shared_tasks"]["published"]["PubMedBERT"] == pytest.approx(expected, abs=0.001)
+    assert float(average["PubMedBERT"]) == pytest.approx(expected, abs=0.006)
+
+
+def find_blurb_row(report: Report, first: str) -> dict[str, str]:
+    """Return the texts of a row of the table of BLURB, by column; ours come before a published namesake."""
+    table = next(tables.build_suite_tables(report, "blurb"))
+    (row,) = [row for row in table.rows if row[0].text == first]
+    columns = zip(table.header, row, strict=True)
+    return {f"{'our ' * header.is_ours}{header.text}": cell.text for header, cell in columns}
 
 
 @pytest.mark.parametrize("name", BLURB_TABLE.models)
 def test_model_named_as_a_published_one_keeps_its_own_scores(name: str) -> None:
     """Also in the average over the tasks that it has, which stands beside the published models'."""
     named, mine = (
-        build_test_report(*make_blurb_results(label, without=("ddi",)))["suites"][0]["blurb"]
+        find_blurb_row(
+            build_synthetic_report(*make_blurb_results(label, without=("ddi",))),
+            "Average over 12 of 13 tasks",
+        )
         for label in (name, "mine")
     )
-    assert named["models"][name] == mine["models"]["mine"]
-    assert named["shared_tasks"]["models"][name] == mine["shared_tasks"]["models"]["mine"]
-    assert named["shared_tasks"]["published"] == mine["shared_tasks"]["published"]
+    assert named.pop(f"our {name}") == mine.pop("our mine")
+    assert named == mine
 
 
 def test_models_are_compared_on_their_shared_seeds() -> None:
     first = [make_result("first", seed=seed, rows=draw_rows(seed, 0.7)) for seed in (0, 1, 2)]
     second = [make_result("second", seed=seed, rows=draw_rows(10 + seed, 0.9)) for seed in (1, 2, 3)]
-    (suite,) = build_test_report(*first, *second)["suites"]
-    (comparison,) = suite["tasks"]["bc5-chem"]["comparisons"]
+    report = build_synthetic_report(*first, *second)
+    (comparison,) = report.comparisons
     stats = [
         [numpy.array(run["per_example_stats"]["test"]).T for run in runs] for runs in (second[:2], first[1:])
     ]
     expected = bootstrap.paired_bootstrap(METRICS[ENTITY_F1], *stats)
-    assert comparison == {
+    assert asdict(comparison) == {
+        "suite": "blurb",
+        "task": "bc5-chem",
         "first": "first",
         "second": "second",
         "seeds": [1, 2],
         "unshared_seeds": [0, 3],
+        "skip_reason": "",
         "difference": pytest.approx(100 * expected.score),
         "low": pytest.approx(100 * expected.low),
         "high": pytest.approx(100 * expected.high),
         "p_value": pytest.approx(expected.p_value),
     }
-    means = [suite["tasks"]["bc5-chem"]["models"][name]["score"]["mean"] for name in ("first", "second")]
-    assert (comparison["difference"] > 0) == (means[1] > means[0])
+    means = [entry.score.mean for entry in report.scores]
+    assert (expected.score > 0) == (means[1] > means[0])
 
 
 @pytest.mark.parametrize(
@@ -180,10 +190,9 @@ def test_models_are_compared_on_their_shared_seeds() -> None:
     ],
 )
 def test_skipped_comparison_has_a_reason(changes: Any, skip_reason: str) -> None:
-    (suite,) = build_test_report(make_result("first"), make_result("second", **changes))["suites"]
-    (comparison,) = suite["tasks"]["bc5-chem"]["comparisons"]
-    assert comparison["skip_reason"] == skip_reason
-    assert "p_value" not in comparison
+    report = build_synthetic_report(make_result("first"), make_result("second", **changes))
+    (comparison,) = report.comparisons
+    assert (comparison.skip_reason, comparison.p_value) == (skip_reason, None)
 
 
 def test_score_that_contradicts_its_statistics_is_refused() -> None:
@@ -192,11 +201,11 @@ def test_score_that_contradicts_its_statistics_is_refused() -> None:
     with pytest.raises(
         ResultError, match=r"the F1 of tiny on bc5-chem \(blurb\) is .* but their per-example statistics give"
     ):
-        build_test_report(forged)
+        build_synthetic_report(forged)
 
 
 def test_suites_and_tasks_are_in_published_order() -> None:
-    report = build_test_report(
+    report = build_synthetic_report(
         make_result(task="squad", suite="further"),
         make_result(task="linnaeus", suite="bioalbert"),
         make_result(task="zebra"),
@@ -204,18 +213,18 @@ def test_suites_and_tasks_are_in_published_order() -> None:
         make_result(task="bc2gm"),
         make_result(task="apple"),
     )
-    assert {suite["suite"]: list(suite["tasks"]) for suite in report["suites"]} == {
-        "blurb": ["bc2gm", "ddi", "apple", "zebra"],
-        "bioalbert": ["linnaeus"],
-        "further": ["squad"],
-    }
-    assert [suite["suite"] for suite in report["suites"]] == ["blurb", "bioalbert", "further"]
+    tasks = {suite: [each.task for each in scores] for suite, scores in report.scores_by_suite().items()}
+    assert list(tasks.items()) == [
+        ("blurb", ["bc2gm", "ddi", "apple", "zebra"]),
+        ("bioalbert", ["linnaeus"]),
+        ("further", ["squad"]),
+    ]
 
 
 def test_models_list_library_versions_and_devices() -> None:
     later = make_result(seed=1, library_versions={"bioshards": "1.0"}, device="cuda")
-    (model,) = build_test_report(make_result(), later)["models"]
-    assert (model["library_versions"], model["devices"]) == ({"bioshards": ["0.9", "1.0"]}, ["cpu", "cuda"])
+    (model,) = build_synthetic_report(make_result(), later).models
+    assert (model.library_versions, model.devices) == ({"bioshards": ["0.9", "1.0"]}, ["cpu", "cuda"])
 
 
 def test_json_report_is_reproducible(tmp_path: Path) -> None:
@@ -226,7 +235,7 @@ def test_json_report_is_reproducible(tmp_path: Path) -> None:
     texts = []
     for name in ("a.json", "b.JSON"):
         path = str(tmp_path / name)
-        message = report_file.write_report(STORAGE, [str(tmp_path / "runs")], path, metric_of, defaults_of)
+        message = report_file.write_report(STORAGE, [str(tmp_path / "runs")], path)
         assert message.splitlines() == [
             "BLURB       model  score         majority class",
             "  BC5-chem  tiny   F1     62.31           14.60",
@@ -241,9 +250,12 @@ def test_json_report_is_reproducible(tmp_path: Path) -> None:
         "standard_deviation",
         "interval",
         "models",
-        "suites",
+        "scores",
+        "comparisons",
+        "blurb",
+        "published",
     ]
-    assert json.loads(texts[0])["suites"][0]["tasks"]["bc5-chem"]["models"]["tiny"]["seeds"] == [0, 1]
+    assert json.loads(texts[0])["scores"][0]["seeds"] == [0, 1]
 
 
 def test_printed_scores_name_what_limits_them(tmp_path: Path) -> None:
@@ -253,49 +265,33 @@ def test_printed_scores_name_what_limits_them(tmp_path: Path) -> None:
     path = results.result_path(str(tmp_path / "runs"), "blurb", "bc5-chem", run["seed"])
     results.write_result(STORAGE, path, run)
     output = str(tmp_path / "report.md")
-    message = report_file.write_report(STORAGE, [str(tmp_path / "runs")], output, metric_of, defaults_of)
+    message = report_file.write_report(STORAGE, [str(tmp_path / "runs")], output)
     assert message.splitlines()[1].endswith("(invented, changed settings)")
 
 
 def test_keys_of_the_json_report() -> None:
     """The keys of the JSON report are an interface for scripts."""
-    (suite,) = build_test_report(make_result())["suites"]
-    assert list(suite) == ["suite", "title", "tasks", "blurb", "published"]
-    assert list(suite["tasks"]["bc5-chem"]) == ["title", "models", "comparisons"]
-    assert list(suite["tasks"]["bc5-chem"]["models"]["tiny"]) == [
-        *(
-            "metric",
-            "main_score",
-            "seeds",
-            "score",
-            "test",
-            "dev",
-            "majority",
-            "sample_sizes",
-            "file_status",
-            "legacy",
-            "notes",
-        ),
+    report = build_synthetic_report(make_result()).to_json()
+    assert list(report["scores"][0]) == [
+        *("suite", "task", "title", "model", "metric", "main_score", "seeds", "score", "low", "high"),
+        *("test", "dev", "majority", "sample_sizes", "file_status", "legacy", "notes"),
         *("settings", "changed_settings", "selected_steps", "seconds"),
     ]
-    assert list(suite["blurb"]) == ["models", "published", "shared_tasks"]
-    assert list(suite["published"][0]) == [
-        *("title", "source", "runs_note", "notes", "models", "blurb_scores", "rows"),
+    assert list(report["blurb"][0]) == ["model", "type_means", "score", "missing_tasks", "partial_mean"]
+    assert list(report["published"][0]) == [
+        *("suite", "table", "source", "task", "model", "score_name", "mean", "sd", "notes")
     ]
-    assert sorted(suite["published"][0]["models"]) == sorted(BLURB_TABLE.models)
 
 
 @pytest.mark.parametrize("path", ["report", "report.txt", "report.html.gz"])
 def test_unknown_report_extension_is_refused(tmp_path: Path, path: str) -> None:
     with pytest.raises(ValueError, match=r"a report is .html, .md or .json"):
-        report_file.write_report(STORAGE, [str(tmp_path)], path, metric_of, defaults_of)
+        report_file.write_report(STORAGE, [str(tmp_path)], path)
 
 
 def test_no_report_is_written_without_results(tmp_path: Path) -> None:
     with pytest.raises(ResultError, match="has no results"):
-        report_file.write_report(
-            STORAGE, [str(tmp_path)], str(tmp_path / "report.md"), metric_of, defaults_of
-        )
+        report_file.write_report(STORAGE, [str(tmp_path)], str(tmp_path / "report.md"))
     assert not list(tmp_path.iterdir())
 
 
@@ -310,7 +306,7 @@ def test_report_of_two_thousand_results(tmp_path: Path) -> None:
             path.parent.mkdir(exist_ok=True)
             path.write_text(json.dumps(renamed), encoding="utf-8")
     report_path = str(tmp_path / "report.html")
-    message = report_file.write_report(STORAGE, [str(tmp_path)], report_path, metric_of, defaults_of)
+    message = report_file.write_report(STORAGE, [str(tmp_path)], report_path)
     assert "\n2000 results: 1 task of blurb\n" in message
 
 
@@ -319,14 +315,13 @@ def test_bootstrap_resamples_documents() -> None:
     run = make_result(rows=draw_rows(0, 0.7))
     documents = [number // 3 for number in range(60)]
     run["per_example_stats"]["documents"] = documents
-    (suite,) = build_test_report(run)["suites"]
-    score = suite["tasks"]["bc5-chem"]["models"]["tiny"]["score"]
+    (entry,) = build_synthetic_report(run).scores
     stats = numpy.array(run["per_example_stats"]["test"]).T
     document_stats = numpy.array(
         [stats[[document == number for document in documents]].sum(axis=0) for number in range(20)]
     )
     interval = bootstrap.bootstrap_interval(METRICS[ENTITY_F1], [document_stats])
-    assert (score["low"], score["high"]) == pytest.approx((100 * interval.low, 100 * interval.high))
+    assert (entry.low, entry.high) == pytest.approx((100 * interval.low, 100 * interval.high))
     sentence_interval = bootstrap.bootstrap_interval(METRICS[ENTITY_F1], [stats])
     assert (interval.low, interval.high) != (sentence_interval.low, sentence_interval.high)
 

@@ -11,16 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.evaluate.report.blurb import BLURB_TASKS
-from bioshards.evaluate.report.report_data import build_report
 from bioshards.evaluate.report.report_file import render_markdown, render_page
-from bioshards.evaluate.report.report_types import Report
-from bioshards.evaluate.runs.results import Result
 from tests.support.evaluate.synthetic_results import (
     DEFAULTS,
-    defaults_of,
+    build_synthetic_report,
     make_result,
-    metric_of,
-    results_by_path,
 )
 from tests.support.hypothesis_profiles import examples
 
@@ -43,10 +38,6 @@ HOSTILE = (
     "</style></svg></details>",
     "\\",
 )
-
-
-def build_test_report(*runs: Result) -> Report:
-    return build_report(results_by_path(*runs), metric_of, defaults_of)
 
 
 def parse_table(text: str, title: str) -> list[list[str]]:
@@ -142,12 +133,12 @@ def test_markdown_equals_the_golden_page() -> None:
             seconds=3599.6,
         ),
     ]
-    assert render_markdown(build_test_report(*runs)) == GOLDEN
+    assert render_markdown(build_synthetic_report(*runs)) == GOLDEN
 
 
 def test_blurb_table_has_the_published_layout() -> None:
     runs = [make_result(task=task, seed=seed, rows=make_rows(8)) for task in BLURB_TASKS for seed in (0, 1)]
-    _, *rows = parse_table(render_markdown(build_test_report(*runs)), "## BLURB")
+    _, *rows = parse_table(render_markdown(build_synthetic_report(*runs)), "## BLURB")
     assert [re.sub(r" <sup>.*", "", cells[0]) for cells in rows if cells[1] in ("F1", "Pearson", "accuracy")][
         :9
     ] == [
@@ -163,15 +154,15 @@ def test_blurb_table_has_the_published_layout() -> None:
         "Question answering, mean of 2",
         "BLURB score",
     ]
-    last = find_row(render_markdown(build_test_report(*runs)), "## BLURB", "BLURB score")
+    last = find_row(render_markdown(build_synthetic_report(*runs)), "## BLURB", "BLURB score")
     assert (last["tiny"], last["PubMedBERT"], last["BERT uncased"]) == ("80.00", "81.16", "76.11")
-    first = find_row(render_markdown(build_test_report(*runs)), "## BLURB", "BC5-chem")
+    first = find_row(render_markdown(build_synthetic_report(*runs)), "## BLURB", "BC5-chem")
     assert (first["tiny"], first["PubMedBERT"]) == ("80.00 (0.00) n=2<br>[80.00, 80.00]", "93.33")
 
 
 def test_partial_mean_is_not_called_blurb_score() -> None:
     text = render_markdown(
-        build_test_report(*(make_result(task=task, rows=make_rows(8)) for task in BLURB_TASKS[:11]))
+        build_synthetic_report(*(make_result(task=task, rows=make_rows(8)) for task in BLURB_TASKS[:11]))
     )
     missing = find_row(text, "## BLURB", "BLURB score")
     assert re.fullmatch(r"– <sup>\d+</sup>", missing["tiny"])
@@ -196,8 +187,8 @@ def test_partial_mean_is_not_called_blurb_score() -> None:
 )
 def test_incomparable_scores_are_marked_everywhere(fields: Any, mark: str, note: str) -> None:
     runs = [make_result(task=task, rows=make_rows(8), **fields) for task in BLURB_TASKS]
-    report = build_test_report(*runs)
-    (label,) = report["suites"][0]["tasks"]["ddi"]["models"]
+    report = build_synthetic_report(*runs)
+    label = report.scores[0].model
     text = render_markdown(report)
     for row_name in ("DDI", "NER, mean of 5", "BLURB score"):
         assert mark in find_row(text, "## BLURB", row_name)[label]
@@ -212,17 +203,17 @@ def test_every_row_on_the_invented_sample_says_so() -> None:
         for model in ("tiny", "other")
         for task in BLURB_TASKS
     ]
-    report = build_test_report(*runs)
+    report = build_synthetic_report(*runs)
     text = render_markdown(report)
     for title in ("## BLURB", "### Models compared", "<summary>Runs"):
         _, *rows = parse_table(text, title)
         assert len(rows) >= len(BLURB_TASKS)
         assert [cells[0] for cells in rows if not cells[0].endswith("<br>invented sample")] == []
-    assert "invented sample" not in render_markdown(build_test_report(make_result(task="ddi")))
+    assert "invented sample" not in render_markdown(build_synthetic_report(make_result(task="ddi")))
 
 
 def test_row_with_one_model_on_the_invented_sample_says_so() -> None:
-    report = build_test_report(make_result(), make_result("other", provenance=INVENTED))
+    report = build_synthetic_report(make_result(), make_result("other", provenance=INVENTED))
     row = find_row(render_markdown(report), "## BLURB", "BC5-chem")
     assert row["Task"].endswith("<br>invented sample")
     assert "¤" not in row["tiny"]
@@ -231,7 +222,7 @@ def test_row_with_one_model_on_the_invented_sample_says_so() -> None:
 
 def test_mean_without_a_score_of_ours_is_not_called_invented() -> None:
     """Published means stood in rows that said "invented sample", as soon as one task was on the sample."""
-    text = render_markdown(build_test_report(make_result(task="biosses", provenance=INVENTED)))
+    text = render_markdown(build_synthetic_report(make_result(task="biosses", provenance=INVENTED)))
     _, *rows = parse_table(text, "## BLURB")
     titles = {cells[0].partition("<")[0].strip() for cells in rows if "invented sample" in cells[0]}
     assert titles == {"BIOSSES", "Sentence similarity", "Average over 1 of 13 tasks"}
@@ -239,7 +230,7 @@ def test_mean_without_a_score_of_ours_is_not_called_invented() -> None:
 
 def test_changed_settings_are_marked_in_the_score_table() -> None:
     changed = {**DEFAULTS, "epochs": 1}
-    text = render_markdown(build_test_report(make_result(), make_result("other", settings=changed)))
+    text = render_markdown(build_synthetic_report(make_result(), make_result("other", settings=changed)))
     row = find_row(text, "## BLURB", "BC5-chem")
     assert ("¶" in row["tiny"], "¶" in row["other"]) == (False, True)
     settings = [cells[7] for cells in parse_table(text, "<summary>Runs")]
@@ -260,7 +251,7 @@ def test_changed_settings_are_marked_in_the_score_table() -> None:
 )
 def test_columns_are_ours_then_the_papers_own_models(suite: str, task: str, models: list[str]) -> None:
     """PubMedBERT is the ninth model in its paper's table, off a screen of 1,400 pixels."""
-    text = render_markdown(build_test_report(make_result(task=task, suite=suite)))
+    text = render_markdown(build_synthetic_report(make_result(task=task, suite=suite)))
     scores = text[text.index("## Models") + len("## Models") :]
     header = [re.sub(r" <sup>.*", "", name) for name in parse_table(scores, "## ")[0]]
     assert header[:4] == ["Task", "Score", "tiny", "Majority class"]
@@ -268,14 +259,14 @@ def test_columns_are_ours_then_the_papers_own_models(suite: str, task: str, mode
 
 
 def test_majority_baseline_stands_beside_the_scores() -> None:
-    text = render_markdown(build_test_report(make_result(task="ddi", rows=make_rows(8))))
+    text = render_markdown(build_synthetic_report(make_result(task="ddi", rows=make_rows(8))))
     row = find_row(text, "## BLURB", "DDI")
     assert (row["tiny"], row["Majority class"]) == ("80.00 n=1<br>[80.00, 80.00]", "20.00")
     assert find_row(text, "## BLURB", "GAD")["Majority class"] == "–"
 
 
 def test_data_notes_are_footnotes_of_the_score() -> None:
-    text = render_markdown(build_test_report(make_result(task="hoc", provenance=UNVERIFIED)))
+    text = render_markdown(build_synthetic_report(make_result(task="hoc", provenance=UNVERIFIED)))
     number = re.search(r"<sup>(\d+)</sup> The split is ours\.", text)
     assert number
     assert f"<sup>‡ {number[1]}</sup>" in find_row(text, "## BLURB", "HoC")["tiny"]
@@ -293,7 +284,7 @@ def test_other_suites_have_rows_for_precision_and_recall(
     suite: str, title: str, task: str, score_names: list[str]
 ) -> None:
     text = render_markdown(
-        build_test_report(make_result(task="ncbi-disease", suite=suite, rows=make_rows(8)))
+        build_synthetic_report(make_result(task="ncbi-disease", suite=suite, rows=make_rows(8)))
     )
     _, *rows = parse_table(text, f"## {title}")
     task_rows = [cells for cells in rows if re.sub(r" <sup>.*", "", cells[0]) == task]
@@ -303,7 +294,7 @@ def test_other_suites_have_rows_for_precision_and_recall(
 
 
 def test_development_scores_are_footnoted() -> None:
-    text = render_markdown(build_test_report(make_result(task="linnaeus", suite="bio-electra")))
+    text = render_markdown(build_synthetic_report(make_result(task="linnaeus", suite="bio-electra")))
     cell = next(
         cells[6]
         for cells in parse_table(text, "## Bio-ELECTRA's tasks")
@@ -317,7 +308,7 @@ def test_development_scores_are_footnoted() -> None:
 
 def test_main_score_missing_in_the_published_table_gets_a_row() -> None:
     text = render_markdown(
-        build_test_report(
+        build_synthetic_report(
             make_result(task="yesno-ideal", suite="bio-electra", metric="accuracy", rows=YES_NO)
         )
     )
@@ -338,10 +329,13 @@ def test_markup_in_names_is_escaped(name: str) -> None:
         "library_versions": {name: name},
         "legacy": [name],
     }
-    hostile_report = build_test_report(
+    hostile_report = build_synthetic_report(
         make_result(name, name, suite=name, **hostile), make_result(f"{name} 2", name, suite=name, **hostile)
     )
-    for report in (hostile_report, build_test_report(make_result(name, "ddi"), make_result("other", "ddi"))):
+    for report in (
+        hostile_report,
+        build_synthetic_report(make_result(name, "ddi"), make_result("other", "ddi")),
+    ):
         tree = lxml.html.document_fromstring(render_page(report))
         assert not list(tree.iter("script", "b", "img", "a"))
         assert not [key for element in tree.iter() for key in element.attrib if str(key).startswith("on")]
@@ -358,13 +352,13 @@ def test_markup_in_names_is_escaped(name: str) -> None:
 @settings(max_examples=examples(25))
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_pages_are_well_formed_for_any_names(model: str, task: str) -> None:
-    report = build_test_report(make_result(model, task), make_result(model + "'", task))
+    report = build_synthetic_report(make_result(model, task), make_result(model + "'", task))
     tree = lxml.html.document_fromstring(render_page(report))
     assert len(list(tree.iter("table"))) == 6  # models, scores, compared, runs, two of variants
 
 
 def test_page_has_no_scripts_or_external_resources() -> None:
-    page = render_page(build_test_report(make_result()))
+    page = render_page(build_synthetic_report(make_result()))
     assert "default-src 'none'" in page
     tree = lxml.html.document_fromstring(page)
     assert not list(tree.iter("script", "link", "img", "iframe"))

@@ -24,8 +24,8 @@ def test_mean_and_standard_deviation_equal_numpy(correct: list[int]) -> None:
     ((seeds,),) = group_by_model(results_by_path(*results)).values()
     f1 = seeds.summarise_scores("test")["F1"]
     values = numpy.array(correct) * 10.0
-    assert f1["mean"] == pytest.approx(values.mean())
-    assert f1["sd"] == pytest.approx(values.std(ddof=0))
+    assert f1.mean == pytest.approx(values.mean())
+    assert f1.sd == pytest.approx(values.std(ddof=0))
 
 
 def test_seeds_are_ascending_and_models_in_order() -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from unittest import mock
 
 import numpy
 
 from bioshards.evaluate.metrics.metric import Metric
 from bioshards.evaluate.metrics.tag_f1 import entity_f1
 from bioshards.evaluate.metrics.text_metrics import accuracy, micro_f1, pearson, positive_f1
+from bioshards.evaluate.report import report_data
+from bioshards.evaluate.report.report_data import Report, build_report
 from bioshards.evaluate.runs.results import FORMAT, Result
 
 METRICS: Mapping[str, Metric] = {
@@ -27,12 +31,20 @@ ENTITY_F1 = entity_f1().name
 DEFAULTS: Mapping[str, Any] = {"learning_rate": 5e-05, "batch_size": 32, "epochs": 20}
 
 
-def metric_of(result: Result) -> Metric:
-    return METRICS[result["metric"]]
+@contextlib.contextmanager
+def synthetic_tasks() -> Iterator[None]:
+    """Let results be of any task: a metric by its name, and the same settings for each suite."""
+    with (
+        mock.patch.object(report_data, "find_metric", lambda result: METRICS[result["metric"]]),
+        mock.patch.object(report_data, "find_suite_settings", return_value=DEFAULTS),
+    ):
+        yield
 
 
-def defaults_of(result: Result) -> Mapping[str, Any]:
-    return DEFAULTS
+def build_synthetic_report(*results: Result) -> Report:
+    """Build the report of synthetic results."""
+    with synthetic_tasks():
+        return build_report(results_by_path(*results))
 
 
 def make_result(
