@@ -17,9 +17,8 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.definition import Benchmark, Split
 from bioshards.evaluate.contamination import DEFAULT_MIN_SHARED_NGRAMS, contamination_report, example_texts
-from bioshards.evaluate.contamination.corpus_scan import Corpus, MatchQuery, open_corpus, scan_shards
-from bioshards.evaluate.contamination.example_texts import BenchmarkExamples
-from bioshards.evaluate.contamination.matches import ContaminationResult, MatchTable, match_examples
+from bioshards.evaluate.contamination.corpus_scan import MatchQuery, open_corpus, scan_shards
+from bioshards.evaluate.contamination.matches import MatchTable, match_examples
 from bioshards.evaluate.contamination.ngrams import NgramIndex
 
 
@@ -57,20 +56,6 @@ def check_contamination(
     corpora = [open_corpus(folder) for folder in corpus_dirs]
     os.makedirs(output, exist_ok=True)
     benchmark_examples = example_texts.read_benchmarks(benchmarks_dir, known_benchmarks, progress)
-    result = find_matches(benchmark_examples, corpora, splits, min_shared_ngrams, workers, progress)
-    contamination_report.write_report(LocalStorage(), output, result)
-    return contamination_report.format_summary(result, output)
-
-
-def find_matches(
-    benchmark_examples: BenchmarkExamples,
-    corpora: list[Corpus],
-    splits: Collection[Split],
-    min_shared_ngrams: int,
-    workers: int,
-    progress: Progress,
-) -> ContaminationResult:
-    """Scan the corpora for the examples; arguments as in :func:`check_contamination`."""
     with progress.bar(f"hashing the 13-grams of {len(benchmark_examples.texts):,} texts"):
         index = NgramIndex(benchmark_examples.texts)
     is_requested = np.zeros(len(index), bool)
@@ -83,9 +68,11 @@ def find_matches(
     num_shards = sum(len(corpus.shards) for corpus in corpora)
     num_documents = sum(corpus.documents for corpus in corpora)
     with progress.bar("scanning", num_documents, " documents") as bar:
-        shard_hits = scan_shards(corpora, MatchQuery(index, is_requested, pmids), workers, bar.move_to)
-        for num_scanned, hits_of_shard in enumerate(shard_hits, 1):
-            match_table.add_shard(hits_of_shard)
-            text_megabytes = match_table.text_bytes / 1e6
-            bar.advance(0, f"{num_scanned:,}/{num_shards:,} shards, {text_megabytes:,.0f} MB of text")
-    return match_examples(benchmark_examples, corpora, index, match_table, splits, min_shared_ngrams)
+        scanned = scan_shards(corpora, MatchQuery(index, is_requested, pmids), workers)
+        for num_scanned, (shard, hits) in enumerate(scanned, 1):
+            match_table.add_shard(hits)
+            megabytes = match_table.text_bytes / 1e6
+            bar.advance(shard.rows, f"{num_scanned:,}/{num_shards:,} shards, {megabytes:,.0f} MB of text")
+    result = match_examples(benchmark_examples, corpora, index, match_table, splits, min_shared_ngrams)
+    contamination_report.write_report(LocalStorage(), output, result)
+    return contamination_report.format_summary(result, output)

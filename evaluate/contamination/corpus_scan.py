@@ -6,18 +6,15 @@ Text is read from memory-mapped Arrow buffers block by block, so memory grows wi
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import os
 import signal
 import threading
 import time
 import typing
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, wait
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing.sharedctypes import Synchronized
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -40,7 +37,6 @@ from bioshards.evaluate.contamination.ngrams import NgramIndex, Positions, hash_
 
 _PIPELINES: Final = typing.get_args(DocumentsPipeline)
 _COLUMNS: Final = ("id", "pmid", "pmcid", "sentences")
-_POLL_SECONDS: Final = 0.5
 _BLOCK_BYTES: Final = 1 << 20
 """Text bytes of a block, or one document if it is longer. Arrays of a block need 20 times as much memory."""
 
@@ -127,37 +123,22 @@ def open_corpus(folder: str) -> Corpus:
 
 
 def scan_shards(
-    corpora: Sequence[Corpus],
-    query: MatchQuery,
-    workers: int,
-    on_documents: Callable[[int], object] = bool,
-) -> Iterator[ShardHits]:
-    """Yield the matches of each shard, in order, computed in ``workers`` processes.
-
-    Args:
-        on_documents: is called with the number of documents scanned so far.
+    corpora: Sequence[Corpus], query: MatchQuery, workers: int
+) -> Iterator[tuple[Shard, ShardHits]]:
+    """Yield each shard, in order, with its matches, computed in ``workers`` processes.
 
     Raises:
         CorpusError: a shard is damaged, or a process died.
     """
     tasks = [(corpus.folder, shard) for corpus in corpora for shard in corpus.shards]
-    counter = multiprocessing.Value("q", 0)
-
-    def count_documents(count: int) -> None:
-        counter.value += count
-        on_documents(counter.value)
-
     if workers < 2:
-        yield from (_scan_shard(query, *task, count_documents) for task in tasks)
+        yield from ((shard, _scan_shard(query, folder, shard)) for folder, shard in tasks)
         return
-    pool = ProcessPoolExecutor(workers, initializer=_init_worker, initargs=(query, counter))
+    pool = ProcessPoolExecutor(workers, initializer=_init_worker, initargs=(query,))
     try:
-        futures = deque(pool.submit(_scan_shard_in_worker, task) for task in tasks)
-        while futures:
-            is_done = bool(wait([futures[0]], _POLL_SECONDS).done)
-            on_documents(counter.value)
-            if is_done:
-                yield futures.popleft().result()
+        futures = [pool.submit(_scan_shard_in_worker, folder, shard) for folder, shard in tasks]
+        for (_, shard), future in zip(tasks, futures, strict=True):
+            yield shard, future.result()
     except BrokenProcessPool as error:
         raise CorpusError(
             "a worker process was ended from outside, probably for its memory: give a lower --workers"
@@ -167,13 +148,12 @@ def scan_shards(
 
 
 _worker_query: MatchQuery
-_worker_counter: Synchronized[int]
 
 
-def _init_worker(query: MatchQuery, counter: Synchronized[int]) -> None:
-    """Set what a worker process needs, and ignore Ctrl-C, which the main process handles."""
-    global _worker_query, _worker_counter
-    _worker_query, _worker_counter = query, counter
+def _init_worker(query: MatchQuery) -> None:
+    """Set what a worker process searches for, and ignore Ctrl-C, which the main process handles."""
+    global _worker_query
+    _worker_query = query
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
 
@@ -185,22 +165,15 @@ def _exit_with_parent(parent_pid: int) -> None:
     os._exit(1)
 
 
-def _scan_shard_in_worker(task: tuple[str, Shard]) -> ShardHits:
-    return _scan_shard(_worker_query, *task, _count_documents_in_worker)
+def _scan_shard_in_worker(folder: str, shard: Shard) -> ShardHits:
+    return _scan_shard(_worker_query, folder, shard)
 
 
-def _count_documents_in_worker(count: int) -> None:
-    with _worker_counter.get_lock():
-        _worker_counter.value += count
-
-
-def _scan_shard(
-    query: MatchQuery, folder: str, shard: Shard, on_documents: Callable[[int], None]
-) -> ShardHits:
+def _scan_shard(query: MatchQuery, folder: str, shard: Shard) -> ShardHits:
     path = f"{folder}/{shard.file}"
     try:
         _check_shard(path, shard.bytes)
-        return _find_hits(query, shards.read_shards(LocalStorage(), folder, [shard], _COLUMNS), on_documents)
+        return _find_hits(query, shards.read_shards(LocalStorage(), folder, [shard], _COLUMNS))
     except (OSError, pa.ArrowInvalid) as error:
         raise CorpusError(
             f"{path} cannot be read ({error}). Delete it and run the beam run that made it once more, "
@@ -217,14 +190,11 @@ def _check_shard(path: str, size: int) -> None:
         if name not in schema.names or schema.field(name).type != DOCUMENT_SCHEMA.field(name).type:
             raise CorpusError(
                 f"{path} has no column {name} of {DOCUMENT_SCHEMA.field(name).type}: another version of "
-                "bioshards "
-                "has made it. Make it anew: beam run with another --output"
+                "bioshards has made it. Make it anew: beam run with another --output"
             )
 
 
-def _find_hits(
-    query: MatchQuery, batches: Iterator[pa.RecordBatch], on_documents: Callable[[int], None]
-) -> ShardHits:
+def _find_hits(query: MatchQuery, batches: Iterator[pa.RecordBatch]) -> ShardHits:
     total_bytes, documents = 0, list[CorpusDocument]()
     ngram_arrays, hit_documents, hit_ngrams = ([np.zeros(0, np.int64)] for _ in range(3))
     pmids = pa.array(query.pmids, pa.int32())
@@ -240,7 +210,6 @@ def _find_hits(
         hit_ngrams.append(ngram_ids)
         columns = batch.select(["id", "pmid", "pmcid"]).take(pa.array(matched_rows)).columns
         documents += map(CorpusDocument, *(column.to_pylist() for column in columns))
-        on_documents(batch.num_rows)
     hit_arrays = (np.concatenate(arrays) for arrays in (hit_documents, hit_ngrams))
     return ShardHits(total_bytes, np.unique(np.concatenate(ngram_arrays)), documents, *hit_arrays)
 
@@ -256,14 +225,12 @@ def _find_in_batch(index: NgramIndex, batch: pa.RecordBatch) -> tuple[int, Posit
     for start, end in _iter_blocks(row_starts):
         block_start = row_starts[start]
         block = data.slice(block_start, row_starts[end] - block_start).to_pybytes()
-        words, hashes = hash_ngrams(
-            block, sentence_offsets[first_sentences[start] : first_sentences[end]] - block_start
-        )
-        first_words, found_ids = index.find_ngrams(words, hashes)
-        row_ends = row_starts[start + 1 : end + 1] - block_start
-        row_indices = np.searchsorted(row_ends, words.starts[first_words], "right")
-        is_within_row = words.find_ngram_ends()[first_words] <= row_ends[row_indices]
-        pairs.append((row_indices[is_within_row] + start) * len(index) + found_ids[is_within_row])
+        sentence_starts = sentence_offsets[first_sentences[start] : first_sentences[end]] - block_start
+        ngrams = hash_ngrams(block, sentence_starts)
+        found, ngram_ids = index.find_ngrams(ngrams.hashes)
+        block_rows = ngrams.find_rows(row_starts[start + 1 : end + 1] - block_start, found)
+        is_within_row = block_rows >= 0
+        pairs.append((block_rows[is_within_row] + start) * len(index) + ngram_ids[is_within_row])
     rows, ngram_ids = np.divmod(np.unique(np.concatenate(pairs)), max(1, len(index)))
     return int(row_starts[-1] - row_starts[0]), rows, ngram_ids
 

@@ -9,19 +9,16 @@ version of a long text does.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from bioshards.evaluate.benchmarks.definition import SPLITS, Split
 from bioshards.evaluate.contamination.corpus_scan import Corpus, CorpusDocument, ShardHits
 from bioshards.evaluate.contamination.example_texts import BenchmarkExample, BenchmarkExamples
 from bioshards.evaluate.contamination.ngrams import NgramIndex, Positions
-
-BoolArray = npt.NDArray[np.bool_]
 
 MOSTLY_COVERED_SHARE: Final = 0.8
 """Fraction of its 13-grams from which an example counts as mostly covered.
@@ -140,53 +137,6 @@ class MatchTable:
         return [unsorted[row] for row in order], rows, ngram_ids
 
 
-class _DocumentMatcher:
-    """Documents and the examples that each of them holds."""
-
-    def __init__(self, index: NgramIndex, match_table: MatchTable) -> None:
-        self.documents, self._rows, ngram_ids = match_table.sort_documents()
-        self._index = index
-        self._pair_starts = np.searchsorted(ngram_ids, np.arange(len(index) + 1))
-        self._benchmarks_by_pmid: defaultdict[int | None, set[str]] = defaultdict(set)
-        self._sharing_by_benchmark: defaultdict[str, BoolArray] = defaultdict(self._make_marks)
-        self._has_most = self._make_marks()
-
-    def _make_marks(self) -> BoolArray:
-        return np.zeros(len(self.documents), bool)
-
-    def add_by_pmid(self, example: BenchmarkExample) -> None:
-        """Mark documents with a PMID of the example."""
-        for pmid in example.pmids:
-            self._benchmarks_by_pmid[pmid].add(example.benchmark)
-
-    def add_by_ngrams(self, example: BenchmarkExample) -> tuple[str, int]:
-        """Mark documents that share 13-grams with the example; return the closest document and its count."""
-        ngrams = np.unique(np.concatenate([self._index.ngram_ids(text) for text in example.text_ids]))
-        rows_by_ngram = [
-            self._rows[self._pair_starts[ngram] : self._pair_starts[ngram + 1]] for ngram in ngrams.tolist()
-        ]
-        rows, shared_counts = np.unique(np.concatenate(rows_by_ngram), return_counts=True)
-        self._sharing_by_benchmark[example.benchmark][rows] = True
-        self._has_most[rows[shared_counts >= MOSTLY_COVERED_SHARE * len(ngrams)]] = True
-        return self.documents[rows[shared_counts.argmax()]].id, int(shared_counts.max())
-
-    def make_matches(self, min_shared_ngrams: int) -> Iterator[DocumentMatch]:
-        """Yield the documents that match an example."""
-        for row, num_shared in enumerate(np.bincount(self._rows, minlength=len(self.documents)).tolist()):
-            document, has_most = self.documents[row], bool(self._has_most[row])
-            benchmarks = {
-                benchmark for benchmark, is_sharing in self._sharing_by_benchmark.items() if is_sharing[row]
-            }
-            has_pmid = document.pmid in self._benchmarks_by_pmid
-            if has_pmid:
-                benchmarks |= self._benchmarks_by_pmid[document.pmid]
-            if benchmarks:
-                should_exclude = has_pmid or has_most or num_shared >= min_shared_ngrams
-                yield DocumentMatch(
-                    document, has_pmid, num_shared, has_most, tuple(sorted(benchmarks)), should_exclude
-                )
-
-
 def match_examples(
     benchmark_examples: BenchmarkExamples,
     corpora: list[Corpus],
@@ -196,30 +146,60 @@ def match_examples(
     min_shared_ngrams: int,
 ) -> ContaminationResult:
     """Match each example, and each document that holds examples of the requested splits."""
-    matcher = _DocumentMatcher(index, match_table)
-    corpus_pmids = {document.pmid for document in matcher.documents}
-    ngram_counts = np.diff(index.offsets).tolist()
+    documents, rows, ngram_ids = match_table.sort_documents()
+    pair_starts = np.searchsorted(ngram_ids, np.arange(len(index) + 1))
+    corpus_pmids = {document.pmid for document in documents}
+    ngram_counts = np.diff(index.offsets)
     covered_counts = np.diff(
         np.concatenate([[0], match_table.is_in_corpus[index.ids].cumsum()])[index.offsets]
-    ).tolist()
+    )
+    benchmarks_by_pmid: defaultdict[int | None, set[str]] = defaultdict(set)
+    benchmarks_by_row: defaultdict[int, set[str]] = defaultdict(set)  # of those that share a 13-gram
+    has_most = np.zeros(len(documents), bool)
     example_matches = []
     for example in benchmark_examples.examples:
-        matched_pmids = tuple(pmid for pmid in example.pmids if pmid in corpus_pmids)
-        num_ngrams, num_covered = (
-            sum(counts[text] for text in example.text_ids) for counts in (ngram_counts, covered_counts)
-        )
-        closest = "", 0
+        text_ids = list(example.text_ids)
+        num_covered, closest_document, num_shared = int(covered_counts[text_ids].sum()), "", 0
         if example.split in splits:
-            matcher.add_by_pmid(example)
+            for pmid in example.pmids:
+                benchmarks_by_pmid[pmid].add(example.benchmark)
             if num_covered:
-                closest = matcher.add_by_ngrams(example)
-        example_matches.append(ExampleMatch(example, matched_pmids, num_ngrams, num_covered, *closest))
-    requested_splits = tuple(split for split in SPLITS if split in splits)
-    document_matches = list(matcher.make_matches(min_shared_ngrams))
+                ngrams = np.unique(np.concatenate([index.ngram_ids(text) for text in text_ids]))
+                pairs = [slice(pair_starts[ngram], pair_starts[ngram + 1]) for ngram in ngrams.tolist()]
+                sharing, counts = np.unique(
+                    np.concatenate([rows[pair] for pair in pairs]), return_counts=True
+                )
+                for row in sharing.tolist():
+                    benchmarks_by_row[row].add(example.benchmark)
+                has_most[sharing[counts >= MOSTLY_COVERED_SHARE * len(ngrams)]] = True
+                closest_document = documents[sharing[counts.argmax()]].id
+                num_shared = int(counts.max())
+        matched_pmids = tuple(pmid for pmid in example.pmids if pmid in corpus_pmids)
+        num_ngrams = int(ngram_counts[text_ids].sum())
+        example_matches.append(
+            ExampleMatch(example, matched_pmids, num_ngrams, num_covered, closest_document, num_shared)
+        )
+    document_matches = []
+    for row, num_shared in enumerate(np.bincount(rows, minlength=len(documents)).tolist()):
+        document = documents[row]
+        has_pmid = document.pmid in benchmarks_by_pmid
+        benchmarks = {*benchmarks_by_row.get(row, ()), *benchmarks_by_pmid.get(document.pmid, ())}
+        if benchmarks:
+            should_exclude = has_pmid or bool(has_most[row]) or num_shared >= min_shared_ngrams
+            document_matches.append(
+                DocumentMatch(
+                    document,
+                    has_pmid,
+                    num_shared,
+                    bool(has_most[row]),
+                    tuple(sorted(benchmarks)),
+                    should_exclude,
+                )
+            )
     return ContaminationResult(
         benchmark_examples,
         corpora,
-        requested_splits,
+        tuple(split for split in SPLITS if split in splits),
         min_shared_ngrams,
         match_table.text_bytes,
         example_matches,

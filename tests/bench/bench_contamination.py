@@ -41,7 +41,7 @@ def find_ngrams(text: str) -> NGramSet:
 def count_with_index(corpora: list[Corpus], wanted: MatchQuery) -> int:
     """Count the n-grams in corpora that are in the index."""
     is_found = np.zeros(len(wanted.index), bool)
-    for found in contamination_corpus.scan_shards(corpora, wanted, 1):
+    for _, found in contamination_corpus.scan_shards(corpora, wanted, 1):
         is_found[found.ngrams] = True
     return int(is_found.sum())
 
@@ -74,7 +74,7 @@ def main() -> None:
     indexing = time.process_time() - started
     wanted = MatchQuery(index, np.ones(len(index), bool), frozenset())
     known = set[tuple[str, ...]]().union(*map(find_ngrams, texts))
-    size = sum(found.text_bytes for found in contamination_corpus.scan_shards(corpora, wanted, 1))
+    size = sum(found.text_bytes for _, found in contamination_corpus.scan_shards(corpora, wanted, 1))
     seconds: dict[str, list[float]] = {"ours": [], "plain": []}
     for _ in range(options.repeats):
         found = {}

@@ -1,6 +1,8 @@
-"""13-grams: word boundaries, and exact search in the index even with a bad hash."""
+"""13-grams: word boundaries, rows, and the search in the index against brute force."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 import pytest
@@ -8,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.evaluate.contamination import ngrams
-from bioshards.evaluate.contamination.ngrams import Hashes, NgramIndex, WordSpans
-from tests.support.evaluate.contaminated_corpora import NGrams, ngrams_by_brute_force, random_prose
+from bioshards.evaluate.contamination.ngrams import NgramIndex, Ngrams
+from tests.support.evaluate.contaminated_corpora import ngrams_by_brute_force, random_prose
 
 LONG = "pneumonoultramicroscopicsilicovolcanoconiosis"
 PIECES = [
@@ -30,71 +32,80 @@ PIECES = [
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=30).map(" ".join)
 
 
-def hash_sentences(sentences: list[str]) -> tuple[WordSpans, Hashes]:
-    """Hash the n-grams of concatenated sentences."""
+def hash_sentences(sentences: list[str]) -> tuple[bytes, Ngrams]:
+    """Hash the n-grams of concatenated sentences; return their text, too."""
     data = [sentence.encode() for sentence in sentences]
-    return ngrams.hash_ngrams(b"".join(data), np.cumsum([0, *map(len, data)]))
+    return b"".join(data), ngrams.hash_ngrams(b"".join(data), np.cumsum([0, *map(len, data)]))
 
 
-def decode_ngram(words: WordSpans, first: int) -> tuple[str, ...]:
-    return tuple(word.decode() for word in words.get_ngram(first))
-
-
-def list_ngrams(*sentences: str) -> NGrams:
-    words, hashes = hash_sentences(list(sentences))
-    return [decode_ngram(words, first) for first in range(len(hashes))]
-
-
-def find_in_index(index: NgramIndex, *sentences: str) -> list[tuple[tuple[str, ...], int]]:
-    """Find the n-grams of sentences in an index; return each with its id, in text order."""
-    words, hashes = hash_sentences(list(sentences))
-    places, numbers = index.find_ngrams(words, hashes)
+def list_ngrams(*sentences: str) -> list[str]:
+    """List the n-grams of sentences as the words of each, separated by blanks."""
+    text, found = hash_sentences(list(sentences))
     return [
-        (decode_ngram(words, place), number)
-        for place, number in zip(places.tolist(), numbers.tolist(), strict=True)
+        " ".join(re.findall("[a-z0-9]+", text[start:end].decode("utf-8", "replace").lower()))
+        for start, end in zip(found.starts.tolist(), found.ends.tolist(), strict=True)
     ]
+
+
+def find_in_index(index: NgramIndex, *sentences: str) -> list[tuple[str, int]]:
+    """Find the n-grams of sentences in an index; return each with its id, in text order."""
+    _, found = hash_sentences(list(sentences))
+    positions, numbers = index.find_ngrams(found.hashes)
+    words = list_ngrams(*sentences)
+    return [
+        (words[position], number)
+        for position, number in zip(positions.tolist(), numbers.tolist(), strict=True)
+    ]
+
+
+def brute_force(text: str) -> list[str]:
+    return [" ".join(gram) for gram in ngrams_by_brute_force(text)]
 
 
 def test_punctuation_and_case_do_not_matter() -> None:
     tokenised = "We found that BRCA1 - related tumours ( n = 12 ) grow 3 . 5 - fold faster ."
     running = "we found that BRCA1-related tumours (n=12) grow 3.5-fold faster."
     [gram] = list_ngrams(tokenised)
-    assert " ".join(gram) == "we found that brca1 related tumours n 12 grow 3 5 fold faster"
+    assert gram == "we found that brca1 related tumours n 12 grow 3 5 fold faster"
     assert list_ngrams(running) == [gram]
 
 
 def test_non_ascii_characters_separate_words() -> None:
     [gram] = list_ngrams("TGF-\u03b21 and na\u00efve 5 \u00b5m cells \u2013 x\u2019s y z w")
-    assert " ".join(gram) == "tgf 1 and na ve 5 m cells x s y z w"
+    assert gram == "tgf 1 and na ve 5 m cells x s y z w"
 
 
 def test_sentence_end_ends_a_word() -> None:
-    assert list_ngrams("A title", "One", "", "two", " three 4 5 6 7 8 9 10 11") == [
-        ("a", "title", "one", "two", "three", "4", "5", "6", "7", "8", "9", "10", "11")
-    ]
+    sentences = ["A title", "One", "", "two", " three 4 5 6 7 8 9 10 11"]
+    running = "a title one two three 4 5 6 7 8 9 10 11"
+    [(_, number)] = find_in_index(NgramIndex([running]), *sentences)
+    assert number == 0
+    assert find_in_index(NgramIndex([running.replace("title one", "titleone") + " 12"]), *sentences) == []
+
+
+def test_row_of_an_ngram_and_of_one_that_crosses_rows() -> None:
+    first, second = random_prose("first", 14).encode(), random_prose("second", 13).encode()
+    found = ngrams.hash_ngrams(first + second, np.array([len(first)]))
+    row_ends = np.array([len(first), len(first) + len(second)])
+    assert found.find_rows(row_ends).tolist() == [0, 0, *[-1] * 12, 1]
+    assert found.find_rows(row_ends, np.array([1, 14])).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("words", [0, 1, 12, 13, 14])
 def test_number_of_ngrams_of_short_texts(words: int) -> None:
     text = random_prose("few", words)
-    assert list_ngrams(text) == ngrams_by_brute_force(text)
+    assert list_ngrams(text) == brute_force(text)
     assert len(NgramIndex([text])) == len(find_in_index(NgramIndex([text]), text)) == max(0, words - 12)
 
 
-@pytest.mark.parametrize("base", [None, 1, 0])
-@given(data=st.data())
-def test_index_finds_exactly_the_shared_ngrams(base: int | None, data: st.DataObject) -> None:
-    """Compare with Python sets; base 1 ignores the order of words, and base 0 most of the words."""
-    texts = data.draw(st.lists(TEXTS, max_size=5))
-    sentences = data.draw(st.lists(st.one_of(TEXTS, st.sampled_from(["", *texts])), max_size=6))
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        if base is not None:
-            monkeypatch.setattr(ngrams, "_HASH_BASE", base)
-        index = NgramIndex(texts)
-        hits = find_in_index(index, *sentences)
-    ngrams_by_text = [ngrams_by_brute_force(text) for text in texts]
+@given(st.lists(TEXTS, max_size=5), st.data())
+def test_index_finds_exactly_the_shared_ngrams(texts: list[str], data: st.DataObject) -> None:
+    sentences = [f"{text} " for text in data.draw(st.lists(st.one_of(TEXTS, st.sampled_from(["", *texts]))))]
+    index = NgramIndex(texts)
+    hits = find_in_index(index, *sentences)
+    ngrams_by_text = [brute_force(text) for text in texts]
     all_ngrams = {gram for grams in ngrams_by_text for gram in grams}
-    expected = [gram for gram in ngrams_by_brute_force(" ".join(sentences)) if gram in all_ngrams]
+    expected = [gram for gram in brute_force(" ".join(sentences)) if gram in all_ngrams]
     assert [gram for gram, _ in hits] == expected
     assert len(index) == len(all_ngrams)
     id_by_ngram = dict(hits)
@@ -106,22 +117,12 @@ def test_index_finds_exactly_the_shared_ngrams(base: int | None, data: st.DataOb
             assert id_by_ngram.get(gram, ngram_id) == ngram_id
 
 
-def test_hash_collision_is_not_a_match(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ngrams, "_HASH_BASE", 1)
-    text = random_prose("collision", 13)
-    swapped = " ".join(reversed(text.split()))
-    (_, hashes), (_, swapped_hashes) = hash_sentences([text]), hash_sentences([swapped])
-    assert hashes.tolist() == swapped_hashes.tolist()
-    assert find_in_index(NgramIndex([text]), swapped) == []
-    assert len(NgramIndex([text, swapped, text])) == 2
-
-
 def test_different_words_have_different_hashes() -> None:
     """A collision among 30,000 good 64-bit hashes is very unlikely."""
     texts = [random_prose(f"hash {number}", 13) for number in range(1000)]
     texts += [" ".join(reversed(text.split())) for text in texts]
     texts += [f"{text}x" for text in texts]
-    hashes = hash_sentences([f"{text}. " for text in texts])[1]
+    hashes = hash_sentences([f"{text}. " for text in texts])[1].hashes
     assert len(set(hashes.tolist())) == len(set(ngrams_by_brute_force(" ".join(texts))))
 
 
