@@ -1,7 +1,8 @@
 """Repeat the run of a manifest: ``beam run NAME --like manifest.json --output DIR``.
 
-The manifest has the command line of its run. An option that is given beside ``--like`` replaces that of the
-manifest, as ``--input`` where the files lie elsewhere. The result is compared by the SHA-256 of its files.
+The manifest has the command line of its run, of which the options that decide the output are replayed. An
+option that is given beside ``--like`` replaces that of the manifest, as ``--input`` where the files lie
+elsewhere. The result is compared by the SHA-256 of its files.
 """
 
 from __future__ import annotations
@@ -9,19 +10,41 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from bioshards.corpus.errors import FAILED, OK, InputNotFoundError, InvalidValueError
+from bioshards.corpus.errors import FAILED, OK, InputNotFoundError, InvalidValueError, escape_line
 from bioshards.corpus.lifecycle.job import RunManifest
 from bioshards.corpus.manifest import DocumentsManifest, listed_files, parse_manifest, read_manifest
 from bioshards.corpus.storage.storage_protocol import Storage
 
 _OPTION: Final = "--like"
-_NOT_REPEATED: Final = frozenset(
-    {_OPTION, "--output", "--workers", "--mirror", "--dry-run", "--contact", "--force"}
-)
-"""Options of the machine and not of the result."""
+_REPLAYED_NAMES: Final = """
+    --input --vocab --preset --keep-dropped --max-shard-mb --max-rejected --max-bad-files
+
+    --languages --section-labels --no-section-labels --min-abstract-words --min-pmid --publication-types
+    --mesh --drop-mesh --drop-publication-types --keep-title-only --no-keep-title-only
+    --other-abstract-types --columns --published --journals --drop-journals --drop-languages --min-words
+    --max-words --drop-retracted --no-drop-retracted --titles --no-titles --mesh-tree --dedup
+    --include-ids --exclude-ids --licences --include-parts --article-types --drop-article-types
+    --keep-ocr --no-keep-ocr --keep-abstract-only --no-keep-abstract-only --author-year-citations
+    --no-author-year-citations --translations --no-translations --citations --tables --formula
+    --find-overlap-with --id-field --text-field --title-field
+
+    --disable-cleaning --splitter --lower-case --no-lower-case --ascii-only --no-ascii-only --treebank
+    --no-treebank --min-line-characters
+
+    --pretokenizer --validation-fraction --seed --min-count --objective --max-seq-length
+    --short-seq-prob --single-segment-prob --dupe-factor --keep-overflow --as-published
+"""
+_REPLAYED: Final = frozenset(_REPLAYED_NAMES.split())
+"""Options that are taken from a manifest: those that decide what is written.
+
+A manifest may come from a stranger.  Options of a machine are its owner's to give, and options of Beam can
+run programs (``--setup_file``, ``--sdk_location``), as servers of a stranger's choice can give other texts.
+"""
 _MAX_NAMED: Final = 10
 _REDACTED: Final = "***"
 """What stands for a secret in the command line of a manifest."""
@@ -45,9 +68,11 @@ def redact_secrets(argv: Sequence[str]) -> list[str]:
 def expand_arguments(pipeline: str, argv: Sequence[str]) -> list[str]:
     """Return the arguments with those of the manifest of ``--like``, if it is given, before them.
 
+    Options of the manifest that are not replayed (:data:`_REPLAYED`) are printed.
+
     Raises:
         InputNotFoundError: there is no such manifest.
-        InvalidValueError: it is of another pipeline, or its command had a secret.
+        InvalidValueError: it is of another pipeline.
         ManifestError: it is damaged, or of another version.
     """
     path = next((value for name, value in _iter_options(argv) if name == _OPTION), None)
@@ -58,17 +83,18 @@ def expand_arguments(pipeline: str, argv: Sequence[str]) -> list[str]:
         raise InvalidValueError(
             f"--like {path} is the manifest of a run of {manifest.pipeline}, not {pipeline}"
         )
-    replaced = _NOT_REPEATED.union(name for name, _ in _iter_options(argv))
-    repeated: list[str] = []
-    is_repeated = False
+    given = {name for name, _ in _iter_options(argv)}
+    replayed: list[str] = []
+    recorded: list[str] = []
+    target: list[str] = []  # where the words of the option belong that is read
     for word in manifest.run.command[3:]:
-        if word.startswith("--"):
-            is_repeated = word.partition("=")[0] not in replaced
-        if is_repeated:
-            repeated.append(word)
-    if secrets := [name for name, value in _iter_options(repeated) if value == _REDACTED]:
-        raise InvalidValueError(f"--like {path}: a manifest has no secrets; give {', '.join(secrets)} again")
-    return [*repeated, *argv]
+        if word.startswith("-"):
+            name = word.partition("=")[0]
+            target = [] if name in given else replayed if name in _REPLAYED else recorded
+        target.append(word)
+    if recorded:
+        print(f"recorded, not replayed: {escape_line(shlex.join(recorded))}", file=sys.stderr)
+    return [*replayed, *argv]
 
 
 def _iter_options(argv: Sequence[str]) -> Iterable[tuple[str, str | None]]:

@@ -7,10 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
 
 from bioshards.corpus.manifest import DocumentsManifest, read_manifest
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.pipelines import cli
+from bioshards.pipelines import cli, reproduction
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 
 Capture = pytest.CaptureFixture[str]
@@ -70,12 +71,76 @@ def test_manifest_of_a_command_with_options_of_the_machine_alone(tmp_path: Path,
     assert "all 3 files have the SHA-256 of" in capsys.readouterr().out
 
 
-def test_secret_has_to_be_given_again(finished: Path, tmp_path: Path, capsys: Capture) -> None:
-    manifest = json.loads(finished.read_text())
-    manifest["run"]["command"] += ["--s3_secret_access_key", "***"]
-    finished.write_text(json.dumps(manifest))
-    assert run("--like", finished, "--output", tmp_path / "again") == 2
-    assert "a manifest has no secrets; give --s3_secret_access_key again" in capsys.readouterr().err
+def add_to_command(manifest_path: Path, *words: str) -> None:
+    """Add words to the command line in a manifest."""
+    manifest = json.loads(manifest_path.read_text())
+    manifest["run"]["command"] += words
+    manifest_path.write_text(json.dumps(manifest))
+
+
+def test_secret_is_not_replayed(finished: Path, tmp_path: Path, capsys: Capture) -> None:
+    add_to_command(finished, "--s3_secret_access_key", "***")
+    assert run("--like", finished, "--output", tmp_path / "again") == 0
+    assert "recorded, not replayed: --s3_secret_access_key '***'" in capsys.readouterr().err
+
+
+def test_manifest_of_a_stranger_names_no_program(finished: Path, tmp_path: Path, capsys: Capture) -> None:
+    """Beam would run the setup file, and start the worker that is named."""
+    program = tmp_path / "setup.py"
+    program.write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')")
+    add_to_command(
+        finished,
+        *("--runner=DataflowRunner", "--setup_file", str(program), "--sdk_location", "\x1b[2J"),
+        *("--pubmed-url", "https://example.org", "-x", "--mirror=/elsewhere", "--force"),
+    )
+    assert run("--like", finished, "--output", tmp_path / "again") == 0
+    captured = capsys.readouterr()
+    assert "all 1 files have the SHA-256 of" in captured.out
+    assert not (tmp_path / "was_run").exists()
+    assert f"--setup_file {program} --sdk_location" in captured.err
+    assert "\x1b" not in captured.err
+    assert "--runner=DataflowRunner" in captured.err
+    assert "--pubmed-url https://example.org -x --mirror=/elsewhere --force" in captured.err
+
+
+MACHINE_OPTIONS = {
+    *("--help", "--output", "--like", "--dry-run", "--verify-inputs", "--workers", "--force"),
+    *(
+        "--connections",
+        "--mirror",
+        "--contact",
+        "--allow-removals",
+        "--pubmed-url",
+        "--pmc-url",
+        "--europepmc-url",
+    ),
+}
+"""Options of the machine and of the servers, which a manifest does not decide."""
+
+
+def test_each_option_is_of_the_output_or_of_the_machine() -> None:
+    names = {
+        name
+        for pipeline in cli.PIPELINES
+        if pipeline != "fetch"  # it writes no manifest
+        for name in cli.load_pipeline(pipeline).make_parser()._option_string_actions
+        if name.startswith("--")
+    }
+    assert names == reproduction._REPLAYED | MACHINE_OPTIONS
+    assert not reproduction._REPLAYED & MACHINE_OPTIONS
+
+
+def test_no_option_of_beam_is_replayed(finished: Path, capsys: Capture) -> None:
+    names = [f"--{name}" for name in PipelineOptions([]).get_all_options()]
+    assert len(names) > 150
+    for name in names:
+        add_to_command(finished, name, "value")
+    assert reproduction.expand_arguments("pubmed_to_shards", ["--like", str(finished)]) == [
+        *("--input", str(finished.parent.parent / "in"), "--section-labels", "--min-pmid=2"),
+        *("--like", str(finished)),
+    ]
+    printed = capsys.readouterr().err
+    assert all(f" {name} value" in printed for name in names)
 
 
 def test_unusable_manifests(finished: Path, tmp_path: Path, capsys: Capture) -> None:
