@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy
+from msgspec import structs
 
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.benchmarks.known_files import FileStatus
@@ -180,10 +181,10 @@ def _describe_models(results: Mapping[str, Result]) -> list[ModelInfo]:
     """List the models in the order of the results, with library versions and devices."""
     models: dict[str, ModelInfo] = {}
     for result in results.values():
-        new_model = ModelInfo(**result["model"], library_versions={}, devices=[])
+        new_model = ModelInfo(**structs.asdict(result.model), library_versions={}, devices=[])
         model = models.setdefault(new_model.name, new_model)
-        model.devices[:] = sorted({*model.devices, result["device"]})
-        for name, version in result["library_versions"].items():
+        model.devices[:] = sorted({*model.devices, result.device})
+        for name, version in result.library_versions.items():
             model.library_versions[name] = sorted({*model.library_versions.get(name, []), version})
     return list(models.values())
 
@@ -194,40 +195,40 @@ def find_metric(result: Result) -> Metric:
     Raises:
         ResultError: the task is unknown, or its metric has other statistics.
     """
-    task = TASKS.get(result["task"])
-    metric = task.metric_for(result["legacy"]) if task else None
-    if metric is None or list(metric.stat_names) != result["per_example_stats"]["names"]:
+    task = TASKS.get(result.task)
+    metric = task.metric_for(result.legacy) if task else None
+    if metric is None or list(metric.stat_names) != result.per_example_stats.names:
         raise ResultError(
-            f"a result of task {result['task']!r} is of another version of bioshards: make the report with it"
+            f"a result of task {result.task!r} is of another version of bioshards: make the report with it"
         )
     return metric
 
 
 def find_suite_settings(result: Result) -> Mapping[str, Any]:
     """Return the settings of a result's suite for its task; empty if the suite does not have it."""
-    recipe = find_recipe(result["suite"], result["task"])
-    return TASKS[result["task"]].drop_unused_settings(recipe).to_dict() if recipe else {}
+    recipe = find_recipe(result.suite, result.task)
+    return TASKS[result.task].drop_unused_settings(recipe).to_dict() if recipe else {}
 
 
 def _summarise_scores(seed_results: SeedResults) -> TaskScores:
     """Summarise the seeds of a model on a task."""
     result, defaults = seed_results.first_result, find_suite_settings(seed_results.first_result)
-    test, main_score = seed_results.summarise_scores("test"), result["main_score"]
+    test, main_score = seed_results.summarise_scores("test"), result.main_score
     stats = [_resampling_stats(seed_result) for seed_result in seed_results.results]
     interval = bootstrap.bootstrap_interval(find_metric(result), stats, score_name=main_score)
     if abs(100 * interval.score - test[main_score].mean) > _TOLERANCE:
         raise ResultError(
-            f"the {main_score} of {seed_results.label} on {result['task']} ({result['suite']}) is "
+            f"the {main_score} of {seed_results.label} on {result.task} ({result.suite}) is "
             f"{test[main_score].mean:.2f} in its results, but their per-example statistics give "
             f"{100 * interval.score:.2f}: the files were edited or written by another version. "
             "Run those seeds again"
         )
     return TaskScores(
-        suite=result["suite"],
-        task=result["task"],
-        title=get_task_title(result["task"]),
+        suite=result.suite,
+        task=result.task,
+        title=get_task_title(result.task),
         model=seed_results.label,
-        metric=result["metric"],
+        metric=result.metric,
         main_score=main_score,
         seeds=seed_results.seeds,
         score=test[main_score],
@@ -235,26 +236,26 @@ def _summarise_scores(seed_results: SeedResults) -> TaskScores:
         high=100 * interval.high,
         test=test,
         dev=seed_results.summarise_scores("dev"),
-        majority={name: 100 * score for name, score in result["scores"]["majority"].items()},
-        sample_sizes=result["sample_sizes"],
-        file_status=result["provenance"]["file_status"],
-        legacy=result["legacy"],
-        notes=result["provenance"]["notes"],
-        settings=result["settings"],
+        majority={name: 100 * score for name, score in result.scores["majority"].items()},
+        sample_sizes=result.sample_sizes,
+        file_status=result.provenance.file_status,
+        legacy=result.legacy,
+        notes=result.provenance.notes,
+        settings=result.settings,
         changed_settings={
             name: {"value": value, "default": defaults.get(name)}
-            for name, value in result["settings"].items()
+            for name, value in result.settings.items()
             if name not in defaults or defaults[name] != value
         },
-        selected_steps=[seed_result["selected_step"] for seed_result in seed_results.results],
-        seconds=sum(seed_result["seconds"] for seed_result in seed_results.results),
+        selected_steps=[seed_result.selected_step for seed_result in seed_results.results],
+        seconds=sum(seed_result.seconds for seed_result in seed_results.results),
     )
 
 
 def _resampling_stats(result: Result) -> Numbers:
     """Return the units of resampling: documents if the files name them, else examples."""
-    example_stats = numpy.array(result["per_example_stats"]["test"], dtype=numpy.float64).T
-    documents = result["per_example_stats"].get("documents")
+    example_stats = numpy.array(result.per_example_stats.test, dtype=numpy.float64).T
+    documents = result.per_example_stats.documents
     if not documents:
         return example_stats
     document_stats = numpy.zeros((max(documents) + 1, example_stats.shape[1]))
@@ -267,15 +268,18 @@ def _compare_models(first: SeedResults, second: SeedResults) -> Comparison:
     first_result, second_result = first.first_result, second.first_result
     shared_seeds = [seed for seed in first.seeds if seed in second.seeds]
     skip_reason = ""
-    if any(first_result[name] != second_result[name] for name in ("metric", "main_score", "legacy")):
+    if any(
+        getattr(first_result, name) != getattr(second_result, name)
+        for name in ("metric", "main_score", "legacy")
+    ):
         skip_reason = "not measured alike"
     elif test_set_key(first_result) != test_set_key(second_result):
         skip_reason = "not the same test examples"
     elif not shared_seeds:
         skip_reason = "no seed in common"
     comparison = Comparison(
-        suite=first_result["suite"],
-        task=first_result["task"],
+        suite=first_result.suite,
+        task=first_result.task,
         first=first.label,
         second=second.label,
         seeds=shared_seeds,
@@ -285,11 +289,11 @@ def _compare_models(first: SeedResults, second: SeedResults) -> Comparison:
     if skip_reason:
         return comparison
     second_stats, first_stats = (
-        [_resampling_stats(result) for result in seed_results.results if result["seed"] in shared_seeds]
+        [_resampling_stats(result) for result in seed_results.results if result.seed in shared_seeds]
         for seed_results in (second, first)
     )
     difference = bootstrap.paired_bootstrap(
-        find_metric(first_result), second_stats, first_stats, score_name=first_result["main_score"]
+        find_metric(first_result), second_stats, first_stats, score_name=first_result.main_score
     )
     return replace(
         comparison,

@@ -15,6 +15,7 @@ from bioshards.corpus.errors import InvalidValueError, RunError
 from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.modeling.encoder import EncodedBatch, Encoder, Example
+from bioshards.evaluate.runs.results import CheckpointScore
 from bioshards.evaluate.tasks.adapter import TaskAdapter
 from bioshards.train import distributed
 from bioshards.train.optim import Adam, FlatGradients, compute_layer_scales, learning_rate
@@ -28,19 +29,6 @@ _PREDICT_BATCH_SIZE: Final = 64
 
 class NaNLossError(RunError):
     """The loss or the model output is not finite. The message says what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointScore:
-    """Mean training loss since the checkpoint before, and the dev score if it was computed.
-
-    Attributes:
-        step: optimizer steps before the checkpoint.
-    """
-
-    step: int
-    loss: float
-    dev: float | None
 
 
 class EncoderWithHead(nn.Module):

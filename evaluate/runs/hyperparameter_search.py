@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+import msgspec
+
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, BenchmarkNotFoundError
@@ -179,7 +181,7 @@ def _score_or_lowest(trial: TrialResult) -> float:
 def _run_trial(folder: str, job: EvaluateJob, data: TaskData, seed: int, params: Params) -> TrialResult:
     """Run a trial, or read its file if it is finished."""
     storage = LocalStorage()
-    trial_identity = {**build_identity(data, seed), "model": job.checkpoint.sha256}
+    trial_identity = msgspec.to_builtins({**build_identity(data, seed), "model": job.checkpoint.sha256})
     trial_hash = hashlib.sha256(json.dumps(trial_identity, sort_keys=True).encode()).hexdigest()[:12]
     path = f"{folder}/trial-{trial_hash}.json"
     if storage.exists(path):
@@ -236,7 +238,7 @@ def _format_trial(trial: TrialResult) -> str:
 
 def _write_best_params(output: str, data: TaskData, best: TrialResult) -> str:
     """Write the settings, below the score and what limits it."""
-    planned_task, file_status = data.planned_task, data.provenance["file_status"]
+    planned_task, file_status = data.planned_task, data.provenance.file_status
     path = f"{output}/{planned_task.suite}/{planned_task.task.name}/best.toml"
     lines = [f"# {planned_task.name}: {_format_trial(best)}"]
     if file_status == "invented":

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import math
 import os
-import types
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any, Final
 
-import numpy
+import msgspec
 
 from bioshards.corpus.errors import InputNotFoundError, UserError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import explain_unreadable
-from bioshards.evaluate.benchmarks.known_files import FILE_STATUSES
+from bioshards.evaluate.benchmarks.known_files import FileStatus
 
 FORMAT: Final = 3
 """Format of the result files; others are refused."""
@@ -24,7 +24,7 @@ class ResultError(UserError):
     """A file is not a valid result, or results contradict each other. The message says what to do."""
 
 
-class ModelInfo(TypedDict):
+class ScoredModel(msgspec.Struct, frozen=True):
     """The fine-tuned model; ``sha256`` is the digest of its weights, configuration and tokenizer."""
 
     name: str
@@ -34,7 +34,23 @@ class ModelInfo(TypedDict):
     sha256: str
 
 
-class PerExampleStats(TypedDict):
+class Provenance(msgspec.Struct, frozen=True):
+    """Where the records come from.
+
+    Attributes:
+        files: SHA-256 of each file.
+        counts: by unit and split (``Benchmark.count_records``).
+        file_status: what is known of the files (benchmarks/known_files.py).
+        notes: properties of the files that affect how a score may be read.
+    """
+
+    files: dict[str, str]
+    counts: dict[str, dict[str, int]]
+    file_status: FileStatus
+    notes: list[str]
+
+
+class PerExampleStats(msgspec.Struct, frozen=True, omit_defaults=True):
     """Per-example statistics of the test split (metrics/metric.py).
 
     Attributes:
@@ -49,70 +65,53 @@ class PerExampleStats(TypedDict):
     names: list[str]
     test: list[list[float]]
     examples_sha256: str
-    documents: NotRequired[list[int]]
+    documents: list[int] = []
 
 
-class ResultIdentity(TypedDict):
-    """Inputs that determine a result.
+class CheckpointScore(msgspec.Struct, frozen=True):
+    """Mean training loss since the checkpoint before, and the dev score if it was computed.
 
-    An existing result is reused if its identity and its model are the same.
+    Attributes:
+        step: optimizer steps before the checkpoint.
+    """
+
+    step: int
+    loss: float
+    dev: float | None
+
+
+class Result(msgspec.Struct, frozen=True):
+    """Scores of one model on one task with one seed.
 
     Attributes:
         settings: fields of the recipe.
         sample_sizes: number of examples of each split; None if all are used.
         legacy: legacy modes of reading and counting (metrics/tag_f1.py).
-        provenance: files with SHA-256, counts, ``file_status`` (benchmarks/verification.py) and notes.
+        metric: name of the metric.
+        main_score: name of the score that represents the task.
+        scores: of ``dev`` and ``test``, and of the majority baseline on test (``majority``), by name, from 0
+            to 1 (correlations from -1).
+        selected_step: optimizer steps before the checkpoint whose weights were scored.
     """
 
+    format: int
+    model: ScoredModel
     task: str
     suite: str
     seed: int
     settings: dict[str, Any]
     sample_sizes: dict[str, int] | None
     legacy: list[str]
-    provenance: dict[str, Any]
-
-
-class Result(ResultIdentity):
-    """Scores of one model on one task with one seed.
-
-    Attributes:
-        metric: name of the metric.
-        main_score: name of the score that represents the task.
-        scores: of ``dev`` and ``test``, and of the majority baseline on test (``majority``),
-            by name, from 0 to 1 (correlations from -1).
-        checkpoints: step, mean training loss and dev score of each checkpoint.
-        selected_step: optimizer steps before the checkpoint whose weights were scored.
-    """
-
-    format: int
-    model: ModelInfo
+    provenance: Provenance
     metric: str
     main_score: str
     scores: dict[str, dict[str, float]]
     per_example_stats: PerExampleStats
-    checkpoints: list[dict[str, Any]]
+    checkpoints: list[CheckpointScore]
     selected_step: int
     seconds: float
     device: str
     library_versions: dict[str, str]
-
-
-def _list_json_types(hint: Any) -> tuple[type, ...]:
-    """Return the types that the JSON value of a field may have."""
-    if isinstance(hint, types.UnionType):
-        return tuple(json_type for each in get_args(hint) for json_type in _list_json_types(each))
-    if hint is float:
-        return int, float
-    return (dict,) if is_typeddict(hint) else (get_origin(hint) or hint,)
-
-
-def _list_field_types(kind: type) -> dict[str, tuple[type, ...]]:
-    return {name: _list_json_types(hint) for name, hint in get_type_hints(kind).items()}
-
-
-_RESULT_FIELDS: Final = _list_field_types(Result)
-_MODEL_FIELDS: Final = _list_field_types(ModelInfo)
 
 
 def result_path(output: str, suite: str, task: str, seed: int) -> str:
@@ -124,10 +123,11 @@ def write_result(storage: LocalStorage, path: str, result: Result) -> None:
     """Write a result atomically, one field a line.
 
     Raises:
-        ResultError: a field is missing, of another type, or not finite.
+        ResultError: a score is missing, or a number is not finite.
     """
-    _validate_result(result, path)
-    lines = (f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in result.items())
+    _check_numbers(result, path)
+    fields = msgspec.to_builtins(result).items()
+    lines = (f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in fields)
     with storage.write(path) as file:
         file.write(("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8", "backslashreplace"))
 
@@ -142,8 +142,18 @@ def read_result(storage: LocalStorage, path: str) -> Result:
         content = storage.read_json(path)
     except (ValueError, RecursionError) as error:  # no JSON, or no UTF-8
         raise ResultError(f"{path} is damaged ({error}): remove it and run that seed again") from None
-    _validate_result(content, path)
-    result: Result = content
+    if not isinstance(content, dict) or "format" not in content:
+        raise ResultError(f"{path} is not a result of bioshards evaluate: take it away, or name others")
+    if content["format"] != FORMAT:
+        raise ResultError(
+            f"{path} is of format {content['format']!r}, and this version reads {FORMAT}: make the report "
+            "with the bioshards that wrote it, or run that seed again"
+        )
+    try:
+        result = msgspec.convert(content, Result)
+    except msgspec.ValidationError as error:
+        raise _make_error(path, str(error)) from error
+    _check_numbers(result, path)
     return result
 
 
@@ -181,76 +191,25 @@ def _is_result_file(path: str) -> bool:
     return name.startswith("seed-") and name.endswith(".json")
 
 
-def _validate_result(result: Any, path: str) -> None:
-    """Check format and fields of a result."""
-    if not isinstance(result, dict) or "format" not in result:
-        raise ResultError(f"{path} is not a result of bioshards evaluate: take it away, or name others")
-    if result["format"] != FORMAT:
-        raise ResultError(
-            f"{path} is of format {result['format']!r}, and this version reads {FORMAT}: make the report "
-            "with the bioshards that wrote it, or run that seed again"
-        )
-    problem = _find_problem(result)
-    if problem:
-        raise ResultError(f"{path} is not a whole result: {problem}. Remove it and run that seed again")
-
-
-def _find_problem(result: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with the fields of a result, or None."""
-    for fields, field_types in ((result, _RESULT_FIELDS), (result.get("model"), _MODEL_FIELDS)):
-        assert fields is not None
-        for name, field_type in field_types.items():
-            if name not in fields:
-                return f"it has no {name!r}"
-            if not isinstance(fields[name], field_type) or isinstance(fields[name], bool):
-                return f"its {name!r} is {str(fields[name])[:40]!r}"
-    return (
-        _find_scores_problem(result["scores"], result["main_score"])
-        or _find_stats_problem(result["per_example_stats"])
-        or _find_provenance_problem(result["provenance"])
-    )
-
-
-def _find_scores_problem(scores: Mapping[str, Any], main_score: str) -> str | None:
+def _check_numbers(result: Result, path: str) -> None:
+    """Check that a result has its scores and statistics, all of them numbers."""
     for split, text in (("test", "the test set"), ("majority", "the majority baseline")):
-        if not isinstance(scores.get(split), dict) or main_score not in scores[split]:
-            return f"it has no {main_score} of {text}"
-    for split, split_scores in scores.items():
-        if not isinstance(split_scores, dict) or not all(map(_is_finite, split_scores.values())):
-            return f"scores of {split} are not all numbers"
-    return None
+        if result.main_score not in result.scores.get(split, ()):
+            raise _make_error(path, f"it has no {result.main_score} of {text}")
+    for split, scores in result.scores.items():
+        if not all(map(math.isfinite, scores.values())):
+            raise _make_error(path, f"scores of {split} are not all numbers")
+    stats = result.per_example_stats
+    num_examples = len(stats.test[0]) if stats.test else 0
+    if [len(column) for column in stats.test] != [num_examples] * len(stats.names):
+        raise _make_error(path, "its 'per_example_stats' are not a list of equal length for each name")
+    if not num_examples or not all(map(math.isfinite, chain.from_iterable(stats.test))):
+        raise _make_error(path, "its 'per_example_stats' are not all numbers, or there are none")
+    if stats.documents and len(stats.documents) != num_examples:
+        raise _make_error(path, "its 'per_example_stats' do not give the document of each example")
+    if not all(0 <= document < num_examples for document in stats.documents):
+        raise _make_error(path, "its 'per_example_stats' have invalid document numbers")
 
 
-def _find_stats_problem(stats: Mapping[str, Any]) -> str | None:
-    names, columns = stats.get("names"), stats.get("test")
-    if (
-        not isinstance(names, list)
-        or not isinstance(columns, list)
-        or not isinstance(stats.get("examples_sha256"), str)
-    ):
-        return "its 'per_example_stats' have no names, numbers and examples_sha256"
-    try:
-        array = numpy.array(columns)
-    except ValueError:
-        array = numpy.array([])
-    if array.ndim != 2 or len(array) != len(names):
-        return "its 'per_example_stats' are not a list of equal length for each name"
-    if array.dtype.kind not in "iuf" or not array.size or not numpy.isfinite(array).all():
-        return "its 'per_example_stats' are not all numbers, or there are none"
-    num_examples = array.shape[1]
-    documents = stats.get("documents", [0] * num_examples)
-    if not isinstance(documents, list) or len(documents) != num_examples:
-        return "its 'per_example_stats' do not give the document of each example"
-    if not all(isinstance(document, int) and 0 <= document < num_examples for document in documents):
-        return "its 'per_example_stats' have invalid document numbers"
-    return None
-
-
-def _find_provenance_problem(provenance: Mapping[str, Any]) -> str | None:
-    if provenance.get("file_status") not in FILE_STATUSES or not isinstance(provenance.get("notes"), list):
-        return "its 'provenance' has no 'file_status' or no notes"
-    return None
-
-
-def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def _make_error(path: str, problem: str) -> ResultError:
+    return ResultError(f"{path} is not a whole result: {problem}. Remove it and run that seed again")

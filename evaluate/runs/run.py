@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -28,14 +28,8 @@ from bioshards.evaluate.metrics.metric import Metric, Numbers
 from bioshards.evaluate.modeling.encoder import Checkpoint, Example, load_encoder
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer
 from bioshards.evaluate.runs import results
-from bioshards.evaluate.runs.fine_tuner import (
-    CheckpointScore,
-    EncoderWithHead,
-    FineTuner,
-    NaNLossError,
-    predicts_in_bfloat16,
-)
-from bioshards.evaluate.runs.results import PerExampleStats, Result, ResultIdentity
+from bioshards.evaluate.runs.fine_tuner import EncoderWithHead, FineTuner, NaNLossError, predicts_in_bfloat16
+from bioshards.evaluate.runs.results import CheckpointScore, PerExampleStats, Result, ScoredModel
 from bioshards.evaluate.runs.task_data import TaskData, load_task_data
 from bioshards.evaluate.tasks.adapter import TaskAdapter, make_adapter
 from bioshards.evaluate.tasks.question_answering import QuestionAnswering, group_by_question
@@ -250,8 +244,8 @@ def fine_tune(inputs: TaskInputs, seed: int, progress: Progress) -> FineTunedMod
     return fine_tuned
 
 
-def build_identity(data: TaskData, seed: int) -> ResultIdentity:
-    """Return the inputs that must be equal for an existing result to be reused."""
+def build_identity(data: TaskData, seed: int) -> dict[str, Any]:
+    """Return the fields of a result that must be equal for an existing one to be reused, beside its model."""
     return {
         "task": data.planned_task.task.name,
         "suite": data.planned_task.suite,
@@ -259,7 +253,7 @@ def build_identity(data: TaskData, seed: int) -> ResultIdentity:
         "settings": data.planned_task.recipe.to_dict(),
         "sample_sizes": None if data.sample_sizes is None else dict(data.sample_sizes),
         "legacy": list(data.planned_task.legacy_modes),
-        "provenance": dict(data.provenance),
+        "provenance": data.provenance,
     }
 
 
@@ -278,39 +272,38 @@ def _make_result(fine_tuned: FineTunedModel, seed: int, start_time: float) -> tu
         )
         for example_id, gold_label, prediction in zip(ids, gold, predicted, strict=True)
     ]
-    example_stats: PerExampleStats = {
-        "names": list(metric.stat_names),
-        "test": [[_int_if_whole(value) for value in column] for column in stats.T.tolist()],
-        "examples_sha256": _hash_examples(ids, gold),
+    scores = {
+        "test": metric.scores_from_stats(stats) | _score_by_batch(metric, stats, test_records),
+        "majority": metric.compute_scores(
+            gold, inputs.adapter.predict_majority(inputs.adapter.gold_labels(records_by_split["train"]), gold)
+        ),
     }
-    if documents := _number_documents(test_records, len(stats)):
-        example_stats["documents"] = documents
-    majority = inputs.adapter.predict_majority(inputs.adapter.gold_labels(records_by_split["train"]), gold)
     model = fine_tuned.fine_tuner.model.encoder.model
-    result: Result = {
-        "format": results.FORMAT,
-        "model": {
-            "name": checkpoint.name,
-            "path": checkpoint.folder,
-            "type": checkpoint.model_type,
-            "parameters": sum(parameter.numel() for parameter in model.parameters()),
-            "sha256": checkpoint.sha256,
-        },
+    result = Result(
+        format=results.FORMAT,
+        model=ScoredModel(
+            checkpoint.name,
+            checkpoint.folder,
+            checkpoint.model_type,
+            sum(parameter.numel() for parameter in model.parameters()),
+            checkpoint.sha256,
+        ),
         **build_identity(inputs.data, seed),
-        "metric": metric.name,
-        "main_score": metric.main_score,
-        "scores": {
-            **({"dev": fine_tuned.dev_scores} if fine_tuned.dev_scores else {}),
-            "test": metric.scores_from_stats(stats) | _score_by_batch(metric, stats, test_records),
-            "majority": metric.compute_scores(gold, majority),
-        },
-        "per_example_stats": example_stats,
-        "checkpoints": [asdict(score) for score in fine_tuned.checkpoints],
-        "selected_step": fine_tuned.checkpoints[fine_tuned.selected].step,
-        "seconds": round(time.monotonic() - start_time, 1),
-        "device": _describe_device(inputs.device),
-        "library_versions": get_library_versions(),
-    }
+        metric=metric.name,
+        main_score=metric.main_score,
+        scores={"dev": fine_tuned.dev_scores, **scores} if fine_tuned.dev_scores else scores,
+        per_example_stats=PerExampleStats(
+            list(metric.stat_names),
+            [[_int_if_whole(value) for value in column] for column in stats.T.tolist()],
+            _hash_examples(ids, gold),
+            _number_documents(test_records, len(stats)),
+        ),
+        checkpoints=list(fine_tuned.checkpoints),
+        selected_step=fine_tuned.checkpoints[fine_tuned.selected].step,
+        seconds=round(time.monotonic() - start_time, 1),
+        device=_describe_device(inputs.device),
+        library_versions=get_library_versions(),
+    )
     return result, "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
 
 
@@ -373,32 +366,31 @@ def _int_if_whole(value: float) -> float:
 
 def _format_result(result: Result) -> str:
     """Format a result as one line."""
-    scores = result["scores"]
-    main_score = result["main_score"]
+    scores, main_score = result.scores, result.main_score
     dev_text = (
-        f", dev {100 * scores['dev'][main_score]:.2f} at step {result['selected_step']:,}"
+        f", dev {100 * scores['dev'][main_score]:.2f} at step {result.selected_step:,}"
         if "dev" in scores
         else ""
     )
     majority_text = f", majority class {100 * scores['majority'][main_score]:.2f}"
-    invented_text = ", invented sample" if result["provenance"]["file_status"] == "invented" else ""
+    invented_text = ", invented sample" if result.provenance.file_status == "invented" else ""
     return (
         f"{main_score} {100 * scores['test'][main_score]:.2f}{majority_text}{dev_text}{invented_text}, "
-        f"{result['seconds']:,.0f} s"
+        f"{result.seconds:,.0f} s"
     )
 
 
 def _check_same_settings(
-    path: str, existing_result: Result, identity: ResultIdentity, checkpoint: Checkpoint
+    path: str, existing_result: Result, identity: Mapping[str, object], checkpoint: Checkpoint
 ) -> None:
     """Check that an existing result is the one that this run would make.
 
     Raises:
         OutputMismatchError: its settings, model or files differ.
     """
-    expected: dict[str, object] = {**identity, "model": checkpoint.sha256}
-    existing: dict[str, object] = {**existing_result, "model": existing_result["model"]["sha256"]}
-    for name, value in expected.items():
+    existing = {name: getattr(existing_result, name) for name in identity}
+    existing["model"] = existing_result.model.sha256
+    for name, value in {**identity, "model": checkpoint.sha256}.items():
         if existing[name] != value:
             raise OutputMismatchError(
                 f"{path} was made with other {_describe_difference(name, existing[name], value)}: give "

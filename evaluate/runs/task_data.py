@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+from msgspec.structs import replace
 
 from bioshards.evaluate.benchmarks import definition, subsets, verification
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
@@ -17,6 +19,7 @@ from bioshards.evaluate.benchmarks.definition import (
 )
 from bioshards.evaluate.benchmarks.known_files import judge_files, worse_status
 from bioshards.evaluate.benchmarks.record_types import Record
+from bioshards.evaluate.runs.results import Provenance
 from bioshards.evaluate.tasks.task_registry import PlannedTask
 
 NO_OFFICIAL_DEV_NOTE: Final = "no official dev split: 10 % of train is used (split by hash)"
@@ -28,14 +31,13 @@ class TaskData:
 
     Attributes:
         squad_records: training examples of SQuAD; empty unless the recipe uses them.
-        provenance: files with SHA-256, counts, ``file_status`` and notes.
         sample_sizes: number of records of each split and of SQuAD; None if all are used.
     """
 
     planned_task: PlannedTask
     records_by_split: RecordsBySplit
     squad_records: Sequence[Record]
-    provenance: Mapping[str, Any]
+    provenance: Provenance
     sample_sizes: Mapping[str, int] | None
 
 
@@ -66,7 +68,7 @@ def load_task_data(
         records_by_split["train"] = [*all_records["train"], *all_records.get("dev", ())]
     if "dev" in needed_splits and "dev" not in records_by_split:
         records_by_split["train"], records_by_split["dev"] = subsets.split_off_dev(records_by_split["train"])
-        provenance["notes"].append(NO_OFFICIAL_DEV_NOTE)
+        provenance.notes.append(NO_OFFICIAL_DEV_NOTE)
     squad_records: Sequence[Record] = ()
     if planned_task.recipe.squad_transfer != "no":
         squad_files = _require_files(benchmarks_dir, BENCHMARKS["squad"], ("train",))
@@ -75,8 +77,9 @@ def load_task_data(
             squad_by_split["train"],
             _describe_provenance(squad_files, squad_by_split, ("train",)),
         )
-        provenance["files"] |= squad_provenance["files"]
-        provenance["file_status"] = worse_status(provenance["file_status"], squad_provenance["file_status"])
+        provenance.files.update(squad_provenance.files)
+        status = worse_status(provenance.file_status, squad_provenance.file_status)
+        provenance = replace(provenance, file_status=status)
     sample_sizes: dict[str, int] | None = None
     if max_examples:
         records_by_name: dict[str, Sequence[Record]] = {
@@ -116,7 +119,7 @@ def _require_files(
 
 def _describe_provenance(
     benchmark_files: BenchmarkFiles, records_by_split: RecordsBySplit, needed_splits: Sequence[Split]
-) -> dict[str, Any]:
+) -> Provenance:
     """Return files with SHA-256, counts, what is known of the files, and notes."""
     checks = [
         check
@@ -129,11 +132,5 @@ def _describe_provenance(
     for split, records in records_by_split.items():
         for unit, count in benchmark_files.benchmark.count_records(records).items():
             counts.setdefault(unit, {})[split] = count
-    return {
-        "files": dict(judgement.checksums),
-        "counts": counts,
-        "file_status": judgement.status,
-        "notes": list(
-            dict.fromkeys([*benchmark_files.notes, *(note for check in checks for note in check.notes)])
-        ),
-    }
+    notes = [*benchmark_files.notes, *(note for check in checks for note in check.notes)]
+    return Provenance(dict(judgement.checksums), counts, judgement.status, list(dict.fromkeys(notes)))

@@ -22,7 +22,7 @@ from tests.support.corpus.stats_directories import (
     write_counted_set,
     write_document_shards,
 )
-from tests.support.evaluate.synthetic_results import build_synthetic_report, make_result
+from tests.support.evaluate.synthetic_results import build_synthetic_report, make_provenance, make_result
 from tests.support.vocab.tiny_tokenizers import make_unigram, make_wordpiece
 
 HOSTILE: Final = (
@@ -108,7 +108,7 @@ def _make_vocabulary_page(*baseline_names: str) -> str:
 
 
 def _make_evaluation_page(*models: str) -> str:
-    invented = {"file_status": "invented", "notes": [models[-1]], "files": {}, "counts": {}}
+    invented = make_provenance("invented", models[-1])
     on_sample: Any = {"provenance": invented, "sample_sizes": {"train": 9, "dev": 9, "test": 2}}
     changed: Any = {"settings": {"learning_rate": 1e-4, "batch_size": 16, "epochs": 3}}
     results = [

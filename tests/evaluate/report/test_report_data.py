@@ -8,8 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy
 import pytest
+from msgspec import structs
 
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.report import bootstrap, tables
@@ -24,6 +26,8 @@ from tests.support.evaluate.synthetic_results import (
     ENTITY_F1,
     METRICS,
     build_synthetic_report,
+    change_stats,
+    make_provenance,
     make_result,
     synthetic_tasks,
 )
@@ -60,15 +64,15 @@ def make_blurb_results(model: str = "tiny", without: tuple[str, ...] = (), **fie
 def test_scores_and_intervals_equal_numpy_and_the_bootstrap() -> None:
     runs = [make_result(seed=seed, rows=draw_rows(seed, 0.7)) for seed in range(3)]
     (entry,) = build_synthetic_report(*runs).scores
-    f1 = [100 * run["scores"]["test"]["F1"] for run in runs]
-    stats = [numpy.array(run["per_example_stats"]["test"]).T for run in runs]
+    f1 = [100 * run.scores["test"]["F1"] for run in runs]
+    stats = [numpy.array(run.per_example_stats.test).T for run in runs]
     interval = bootstrap.bootstrap_interval(METRICS[ENTITY_F1], stats)
     assert entry.seeds == [0, 1, 2]
     assert (entry.score.mean, entry.score.sd) == pytest.approx((numpy.mean(f1), numpy.std(f1)))
     assert (entry.low, entry.high) == pytest.approx((100 * interval.low, 100 * interval.high))
     assert entry.low < entry.score.mean < entry.high
     assert entry.dev["F1"].mean == pytest.approx(numpy.mean(f1) / 2)
-    assert set(entry.test) == set(runs[0]["scores"]["test"])
+    assert set(entry.test) == set(runs[0].scores["test"])
     assert entry.seconds == pytest.approx(3 * 60.5)
 
 
@@ -157,9 +161,7 @@ def test_models_are_compared_on_their_shared_seeds() -> None:
     second = [make_result("second", seed=seed, rows=draw_rows(10 + seed, 0.9)) for seed in (1, 2, 3)]
     report = build_synthetic_report(*first, *second)
     (comparison,) = report.comparisons
-    stats = [
-        [numpy.array(run["per_example_stats"]["test"]).T for run in runs] for runs in (second[:2], first[1:])
-    ]
+    stats = [[numpy.array(run.per_example_stats.test).T for run in runs] for runs in (second[:2], first[1:])]
     expected = bootstrap.paired_bootstrap(METRICS[ENTITY_F1], *stats)
     assert asdict(comparison) == {
         "suite": "blurb",
@@ -183,7 +185,7 @@ def test_models_are_compared_on_their_shared_seeds() -> None:
     [
         ({"seed": 5}, "no seed in common"),
         (
-            {"per_example_stats": {**make_result()["per_example_stats"], "examples_sha256": "others"}},
+            {"per_example_stats": change_stats(make_result(), examples_sha256="others").per_example_stats},
             "not the same test examples",
         ),
         ({"legacy": ["lower-case"]}, "not measured alike"),
@@ -197,7 +199,7 @@ def test_skipped_comparison_has_a_reason(changes: Any, skip_reason: str) -> None
 
 def test_score_that_contradicts_its_statistics_is_refused() -> None:
     forged = make_result()
-    forged["scores"]["test"]["F1"] += 0.01
+    forged.scores["test"]["F1"] += 0.01
     with pytest.raises(
         ResultError, match=r"the F1 of tiny on bc5-chem \(blurb\) is .* but their per-example statistics give"
     ):
@@ -230,7 +232,7 @@ def test_models_list_library_versions_and_devices() -> None:
 def test_json_report_is_reproducible(tmp_path: Path) -> None:
     for run in (make_result(seed=0, rows=draw_rows(0, 0.5)), make_result(seed=1, rows=draw_rows(1, 0.5))):
         results.write_result(
-            STORAGE, results.result_path(str(tmp_path / "runs"), "blurb", "bc5-chem", run["seed"]), run
+            STORAGE, results.result_path(str(tmp_path / "runs"), "blurb", "bc5-chem", run.seed), run
         )
     texts = []
     for name in ("a.json", "b.JSON"):
@@ -260,9 +262,8 @@ def test_json_report_is_reproducible(tmp_path: Path) -> None:
 
 def test_printed_scores_name_what_limits_them(tmp_path: Path) -> None:
     changed = {**DEFAULTS, "epochs": 1}
-    invented = {"file_status": "invented", "notes": [], "files": {}, "counts": {}}
-    run = make_result(rows=draw_rows(0, 0.5), settings=changed, provenance=invented)
-    path = results.result_path(str(tmp_path / "runs"), "blurb", "bc5-chem", run["seed"])
+    run = make_result(rows=draw_rows(0, 0.5), settings=changed, provenance=make_provenance("invented"))
+    path = results.result_path(str(tmp_path / "runs"), "blurb", "bc5-chem", run.seed)
     results.write_result(STORAGE, path, run)
     output = str(tmp_path / "report.md")
     message = report_file.write_report(STORAGE, [str(tmp_path / "runs")], output)
@@ -301,10 +302,10 @@ def test_report_of_two_thousand_results(tmp_path: Path) -> None:
     for seed in range(10):
         run = make_result(seed=seed, rows=draw_rows(seed, 0.8))
         for number in range(200):
-            renamed = {**run, "model": {**run["model"], "name": f"model {number}"}}
+            renamed = structs.replace(run, model=structs.replace(run.model, name=f"model {number}"))
             path = tmp_path / str(number) / f"seed-{seed}.json"
             path.parent.mkdir(exist_ok=True)
-            path.write_text(json.dumps(renamed), encoding="utf-8")
+            path.write_text(json.dumps(msgspec.to_builtins(renamed)), encoding="utf-8")
     report_path = str(tmp_path / "report.html")
     message = report_file.write_report(STORAGE, [str(tmp_path)], report_path)
     assert "\n2000 results: 1 task of blurb\n" in message
@@ -312,11 +313,10 @@ def test_report_of_two_thousand_results(tmp_path: Path) -> None:
 
 def test_bootstrap_resamples_documents() -> None:
     """Resampling 20 documents of 3 sentences each equals resampling the sums of each document."""
-    run = make_result(rows=draw_rows(0, 0.7))
     documents = [number // 3 for number in range(60)]
-    run["per_example_stats"]["documents"] = documents
+    run = change_stats(make_result(rows=draw_rows(0, 0.7)), documents=documents)
     (entry,) = build_synthetic_report(run).scores
-    stats = numpy.array(run["per_example_stats"]["test"]).T
+    stats = numpy.array(run.per_example_stats.test).T
     document_stats = numpy.array(
         [stats[[document == number for document in documents]].sum(axis=0) for number in range(20)]
     )
@@ -328,8 +328,7 @@ def test_bootstrap_resamples_documents() -> None:
 
 @pytest.mark.parametrize("documents", [[0] * 59, [60] * 60, [-1] * 60, ["a"] * 60, "x"])
 def test_invalid_document_numbers_are_refused(tmp_path: Path, documents: Any) -> None:
-    run = make_result(rows=draw_rows(0, 0.7))
-    run["per_example_stats"]["documents"] = documents
-    (tmp_path / "seed-0.json").write_text(json.dumps(run))
-    with pytest.raises(ResultError, match="'per_example_stats'"):
+    run = change_stats(make_result(rows=draw_rows(0, 0.7)), documents=documents)
+    (tmp_path / "seed-0.json").write_text(json.dumps(msgspec.to_builtins(run)))
+    with pytest.raises(ResultError, match="per_example_stats"):
         results.read_result(STORAGE, str(tmp_path / "seed-0.json"))

@@ -15,15 +15,16 @@ from bioshards.evaluate.report.report_file import render_markdown, render_page
 from tests.support.evaluate.synthetic_results import (
     DEFAULTS,
     build_synthetic_report,
+    make_provenance,
     make_result,
 )
 from tests.support.hypothesis_profiles import examples
 
 SAMPLED = {"train": 200, "dev": 100, "test": 2}
-UNVERIFIED = {"file_status": "differs", "notes": ["The split is ours."], "files": {}, "counts": {}}
-COUNTED = {"file_status": "counts agree", "notes": [], "files": {}, "counts": {}}
-PARTIAL = {"file_status": "partial", "notes": [], "files": {}, "counts": {}}
-INVENTED = {"file_status": "invented", "notes": [], "files": {}, "counts": {}}
+UNVERIFIED = make_provenance("differs", "The split is ours.")
+COUNTED = make_provenance("counts agree")
+PARTIAL = make_provenance("partial")
+INVENTED = make_provenance("invented")
 HOSTILE = (
     "<script>alert(1)</script>",
     '"onload="x',
@@ -129,7 +130,7 @@ def test_markdown_equals_the_golden_page() -> None:
             rows=make_rows(9),
             sample_sizes=SAMPLED,
             settings={**DEFAULTS, "batch_size": 16},
-            provenance={"file_status": "verified", "notes": ["Stripes are new."], "files": {}, "counts": {}},
+            provenance=make_provenance("verified", "Stripes are new."),
             seconds=3599.6,
         ),
     ]
@@ -321,9 +322,8 @@ YES_NO = [(1, 1, 1, 0, 0, 0, 0, 0, 0)]
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_markup_in_names_is_escaped(name: str) -> None:
-    data = {"file_status": "verified", "notes": [name], "files": {}, "counts": {}}
     hostile: Any = {
-        "data": data,
+        "provenance": make_provenance("verified", name),
         "settings": {**DEFAULTS, name: name},
         "device": name,
         "library_versions": {name: name},

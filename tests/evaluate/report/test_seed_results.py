@@ -8,10 +8,17 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from bioshards.evaluate.report.seed_results import group_by_model
 from bioshards.evaluate.runs.results import ResultError
-from tests.support.evaluate.synthetic_results import DEFAULTS, make_result, results_by_path
+from tests.support.evaluate.synthetic_results import (
+    DEFAULTS,
+    change_stats,
+    make_provenance,
+    make_result,
+    results_by_path,
+)
 
 
 def make_rows(correct: int) -> list[tuple[int, ...]]:
@@ -45,7 +52,7 @@ def test_seeds_are_ascending_and_models_in_order() -> None:
 
 def test_score_missing_for_a_seed_has_no_mean() -> None:
     incomplete = make_result(seed=1)
-    del incomplete["scores"]["dev"]["recall"]
+    del incomplete.scores["dev"]["recall"]
     ((seeds,),) = group_by_model(results_by_path(make_result(), incomplete)).values()
     assert "recall" in seeds.summarise_scores("test")
     assert "recall" not in seeds.summarise_scores("dev")
@@ -58,8 +65,8 @@ def test_legacy_results_are_grouped_separately() -> None:
 
 
 def test_copied_result_is_counted_once() -> None:
-    copy = make_result(seconds=1.0, device="cuda", library_versions={})
-    copy["model"]["path"] = "elsewhere"
+    result = make_result(seconds=1.0, device="cuda", library_versions={})
+    copy = structs.replace(result, model=structs.replace(result.model, path="elsewhere"))
     ((seeds,),) = group_by_model(results_by_path(make_result(), copy)).values()
     assert seeds.seeds == [0]
 
@@ -73,7 +80,7 @@ def test_conflicting_results_of_a_seed_are_refused() -> None:
 
 def test_two_models_with_one_name_are_refused() -> None:
     other = make_result(task="ddi")
-    other["model"]["sha256"] = "0" * 64
+    other = structs.replace(other, model=structs.replace(other.model, sha256="0" * 64))
     with pytest.raises(ResultError, match="of two models that are both named tiny"):
         group_by_model(results_by_path(make_result(), other))
 
@@ -88,11 +95,11 @@ def test_two_models_with_one_name_are_refused() -> None:
         ({"settings": {**DEFAULTS, "tag_scheme": "IO"}}, "settings.tag_scheme is None in one and 'IO'"),
         ({"sample_sizes": {"train": 1, "dev": 1, "test": 1}}, "sample_sizes is None in one and"),
         (
-            {"provenance": {"file_status": "differs", "notes": [], "files": {}, "counts": {}}},
+            {"provenance": make_provenance("differs")},
             "provenance.file_status is 'verified' in one and",
         ),
         (
-            {"per_example_stats": {**make_result()["per_example_stats"], "examples_sha256": "others"}},
+            {"per_example_stats": change_stats(make_result(), examples_sha256="others").per_example_stats},
             "the test set is ('of bc5-chem', 2) in one",
         ),
     ],

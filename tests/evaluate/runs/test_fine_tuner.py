@@ -17,7 +17,8 @@ from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.config.suites import SUITES
 from bioshards.evaluate.modeling.encoder import inspect_checkpoint, load_encoder
 from bioshards.evaluate.runs import fine_tuner
-from bioshards.evaluate.runs.fine_tuner import CheckpointScore, EncoderWithHead, FineTuner, NaNLossError
+from bioshards.evaluate.runs.fine_tuner import EncoderWithHead, FineTuner, NaNLossError
+from bioshards.evaluate.runs.results import CheckpointScore
 from bioshards.evaluate.tasks.classification import Classification, ClassificationType
 from bioshards.evaluate.tasks.task_registry import TASKS, plan_tasks
 

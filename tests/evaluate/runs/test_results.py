@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bioshards.corpus.errors import InputUnreadableError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.runs import results
-from bioshards.evaluate.runs.results import ResultError
+from bioshards.evaluate.runs.results import Result, ResultError
 from tests.support.evaluate.synthetic_results import make_result
 
 STORAGE = LocalStorage()
@@ -24,7 +24,7 @@ STORAGE = LocalStorage()
 
 def write_result(folder: Path, **fields: Any) -> str:
     result = make_result(**fields)
-    path = results.result_path(str(folder), result["suite"], result["task"], result["seed"])
+    path = results.result_path(str(folder), result.suite, result.task, result.seed)
     results.write_result(STORAGE, path, result)
     return path
 
@@ -49,13 +49,13 @@ def test_result_round_trips(tmp_path: Path) -> None:
 
 def test_each_field_is_on_its_own_line(tmp_path: Path) -> None:
     lines = Path(write_result(tmp_path)).read_text(encoding="utf-8").splitlines()
-    assert len(lines) == len(make_result()) + 2
+    assert len(lines) == len(Result.__struct_fields__) + 2
     assert '"seed": 0,' in lines
 
 
 def test_result_with_nan_score_is_not_written(tmp_path: Path) -> None:
     result = make_result()
-    result["scores"]["test"]["F1"] = math.nan
+    result.scores["test"]["F1"] = math.nan
     with pytest.raises(ResultError, match="scores of test are not all numbers"):
         results.write_result(STORAGE, f"{tmp_path}/seed-0.json", result)
     assert not list(tmp_path.iterdir())
@@ -64,17 +64,17 @@ def test_result_with_nan_score_is_not_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key_path", "value", "message"),
     [
-        (("seed",), "0", "its 'seed' is '0'"),
-        (("seed",), True, "its 'seed' is 'True'"),
-        (("model",), ["tiny"], "its 'model' is"),
-        (("model", "sha256"), None, "its 'sha256' is 'None'"),
-        (("sample_sizes",), 200, "its 'sample_sizes' is '200'"),
+        (("seed",), "0", "Expected `int`, got `str` - at `$.seed`"),
+        (("seed",), True, "Expected `int`, got `bool` - at `$.seed`"),
+        (("model",), ["tiny"], "Expected `object`, got `array` - at `$.model`"),
+        (("model", "sha256"), None, "Expected `str`, got `null` - at `$.model.sha256`"),
+        (("sample_sizes",), 200, "Expected `object | null`, got `int` - at `$.sample_sizes`"),
         (("main_score",), "MRR", "it has no MRR of the test set"),
-        (("scores", "test"), [], "it has no F1 of the test set"),
-        (("scores", "dev"), None, "scores of dev are not all numbers"),
+        (("scores", "test"), {}, "it has no F1 of the test set"),
+        (("scores", "dev"), None, "Expected `object`, got `null` - at `$.scores[...]`"),
         (("scores", "test", "F1"), math.inf, "scores of test are not all numbers"),
-        (("scores", "test", "F1"), True, "scores of test are not all numbers"),
-        (("per_example_stats", "examples_sha256"), None, "have no names, numbers and examples_sha256"),
+        (("scores", "test", "F1"), True, "Expected `float`, got `bool` - at `$.scores[...][...]`"),
+        (("per_example_stats", "examples_sha256"), None, "at `$.per_example_stats.examples_sha256`"),
         (("per_example_stats", "test"), [[1, 2]], "not a list of equal length for each name"),
         (
             ("per_example_stats", "test"),
@@ -84,29 +84,29 @@ def test_result_with_nan_score_is_not_written(tmp_path: Path) -> None:
         (
             ("per_example_stats", "test"),
             [[1], [1], [1], [1], [1], None],
-            "not a list of equal length for each name",
+            "Expected `array`, got `null` - at `$.per_example_stats.test[5]`",
         ),
         (
             ("per_example_stats", "test"),
             [[1], [1], [1], [1], [1], [None]],
-            "not all numbers, or there are none",
+            "Expected `float`, got `null` - at `$.per_example_stats.test[5][0]`",
         ),
-        (("per_example_stats", "test"), [[True]] * 6, "not all numbers, or there are none"),
+        (("per_example_stats", "test"), [[True]] * 6, "Expected `float`, got `bool`"),
         (
             ("per_example_stats", "test"),
             [[1], [1], [1], [1], [1], [math.nan]],
             "not all numbers, or there are none",
         ),
-        (("per_example_stats", "test"), 6, "have no names, numbers and examples_sha256"),
+        (("per_example_stats", "test"), 6, "Expected `array`, got `int` - at `$.per_example_stats.test`"),
         (("per_example_stats", "test"), [[], [], [], [], [], []], "not all numbers, or there are none"),
         (
             ("per_example_stats", "test"),
             [[1], [1], [1], [1], [1], ["1"]],
-            "not all numbers, or there are none",
+            "Expected `float`, got `str` - at `$.per_example_stats.test[5][0]`",
         ),
         (("per_example_stats", "names"), [], "not a list of equal length for each name"),
-        (("provenance",), {}, "has no 'file_status' or no notes"),
-        (("provenance", "file_status"), "yes", "has no 'file_status' or no notes"),
+        (("provenance",), {}, "missing required field `files` - at `$.provenance`"),
+        (("provenance", "file_status"), "yes", "Invalid enum value 'yes' - at `$.provenance.file_status`"),
     ],
 )
 def test_incomplete_result_is_refused(
@@ -120,13 +120,13 @@ def test_incomplete_result_is_refused(
     assert "Remove it and run that seed again" in str(error.value)
 
 
-@pytest.mark.parametrize("name", [name for name in make_result() if name != "format"])
+@pytest.mark.parametrize("name", [name for name in Result.__struct_fields__ if name != "format"])
 def test_missing_field_is_refused(tmp_path: Path, name: str) -> None:
     path = write_result(tmp_path)
     result = json.loads(Path(path).read_bytes())
     del result[name]
     Path(path).write_text(json.dumps(result), encoding="utf-8")
-    with pytest.raises(ResultError, match=f"it has no '{name}'"):
+    with pytest.raises(ResultError, match=f"missing required field `{name}`"):
         results.read_result(STORAGE, path)
 
 
@@ -169,7 +169,7 @@ def test_results_are_found_at_any_depth_and_only_once(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "a")
     results_by_path = results.find_results(STORAGE, [second, str(tmp_path / "a"), str(tmp_path / "link")])
     assert list(results_by_path) == [second, first]
-    assert results_by_path[second]["seed"] == 1
+    assert results_by_path[second].seed == 1
 
 
 def test_folder_without_results_is_refused(tmp_path: Path) -> None:

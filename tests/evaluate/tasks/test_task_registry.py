@@ -192,20 +192,20 @@ def test_sampled_squad_is_recorded(tmp_path: Path) -> None:
 )
 def test_provenance_says_what_is_known_of_the_files(task_name: str, file_status: str) -> None:
     [task] = plan_tasks([task_name], {})
-    assert load_task_data(str(BENCHMARKS), task, 0, SPLITS).provenance["file_status"] == file_status
+    assert load_task_data(str(BENCHMARKS), task, 0, SPLITS).provenance.file_status == file_status
 
 
 def test_squad_that_is_not_as_published_spoils_the_status_of_a_task(tmp_path: Path) -> None:
     data = shutil.copytree(BENCHMARK_SAMPLE, tmp_path / "data")
     [task] = plan_tasks(["electramed/factoid-7b"], {})
-    assert load_task_data(str(data), task, 0, ("train", "test")).provenance["file_status"] == "invented"
+    assert load_task_data(str(data), task, 0, ("train", "test")).provenance.file_status == "invented"
     for path in data.glob("electramed/QA/BioASQ/*.json"):
         path.write_text(path.read_text() + "\n")
-    assert load_task_data(str(data), task, 0, ("train", "test")).provenance["file_status"] == "invented"
+    assert load_task_data(str(data), task, 0, ("train", "test")).provenance.file_status == "invented"
     squad = data / "squad" / "train-v1.1.json"
     squad.write_text(squad.read_text() + "\n")
     (data / "squad" / "dev-v1.1.json").unlink()
-    assert load_task_data(str(data), task, 0, ("train", "test")).provenance["file_status"] == "differs"
+    assert load_task_data(str(data), task, 0, ("train", "test")).provenance.file_status == "differs"
 
 
 def test_examples_sha256_depends_on_the_gold_labels(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_examples_sha256_depends_on_the_gold_labels(tmp_path: Path) -> None:
         )
         assert run_evaluation(job).failed == {}
         result = results.read_result(LocalStorage(), results.result_path(path, "blurb", "ncbi-disease", 0))
-        ids.append(result["per_example_stats"]["examples_sha256"])
+        ids.append(result.per_example_stats.examples_sha256)
         test.write_text(test.read_text().replace("\tB-Disease\n", "\tO\n", 1))
     assert ids[0] != ids[1]
 

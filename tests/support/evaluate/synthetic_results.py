@@ -9,13 +9,22 @@ from typing import Any
 from unittest import mock
 
 import numpy
+from msgspec import structs
 
+from bioshards.evaluate.benchmarks.known_files import FileStatus
 from bioshards.evaluate.metrics.metric import Metric
 from bioshards.evaluate.metrics.tag_f1 import entity_f1
 from bioshards.evaluate.metrics.text_metrics import accuracy, micro_f1, pearson, positive_f1
 from bioshards.evaluate.report import report_data
 from bioshards.evaluate.report.report_data import Report, build_report
-from bioshards.evaluate.runs.results import FORMAT, Result
+from bioshards.evaluate.runs.results import (
+    FORMAT,
+    CheckpointScore,
+    PerExampleStats,
+    Provenance,
+    Result,
+    ScoredModel,
+)
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
@@ -35,7 +44,7 @@ DEFAULTS: Mapping[str, Any] = {"learning_rate": 5e-05, "batch_size": 32, "epochs
 def synthetic_tasks() -> Iterator[None]:
     """Let results be of any task: a metric by its name, and the same settings for each suite."""
     with (
-        mock.patch.object(report_data, "find_metric", lambda result: METRICS[result["metric"]]),
+        mock.patch.object(report_data, "find_metric", lambda result: METRICS[result.metric]),
         mock.patch.object(report_data, "find_suite_settings", return_value=DEFAULTS),
     ):
         yield
@@ -60,43 +69,51 @@ def make_result(
     """Make a result whose test examples have the statistics ``rows``."""
     per_example_stats = numpy.array([*rows], dtype=numpy.float64)
     scores = METRICS[metric].scores_from_stats(per_example_stats)
-    defaults: Any = {
-        "format": FORMAT,
-        "model": {
-            "name": model,
-            "path": f"runs/{model}",
-            "type": "electra",
-            "parameters": 1_234_567,
-            "sha256": hashlib.sha256(model.encode("utf-8", "surrogatepass")).hexdigest(),
-        },
-        "task": task,
-        "suite": suite,
-        "metric": metric,
-        "main_score": METRICS[metric].main_score,
-        "seed": seed,
-        "scores": {
+    result = Result(
+        format=FORMAT,
+        model=ScoredModel(
+            name=model,
+            path=f"runs/{model}",
+            type="electra",
+            parameters=1_234_567,
+            sha256=hashlib.sha256(model.encode("utf-8", "surrogatepass")).hexdigest(),
+        ),
+        task=task,
+        suite=suite,
+        seed=seed,
+        settings=dict(DEFAULTS),
+        sample_sizes=None,
+        legacy=[],
+        provenance=make_provenance("verified"),
+        metric=metric,
+        main_score=METRICS[metric].main_score,
+        scores={
             "dev": {name: score / 2 for name, score in scores.items()},
             "test": scores,
             "majority": {name: score / 4 for name, score in scores.items()},
         },
-        "per_example_stats": {
-            "names": list(METRICS[metric].stat_names),
-            "test": per_example_stats.T.tolist(),
-            "examples_sha256": f"of {task}",
-        },
-        "settings": dict(DEFAULTS),
-        "sample_sizes": None,
-        "legacy": [],
-        "provenance": {"files": {}, "counts": {}, "file_status": "verified", "notes": []},
-        "checkpoints": [{"step": 200, "loss": 0.5, "dev": 0.25}],
-        "selected_step": 200,
-        "seconds": 60.5,
-        "device": "cpu",
-        "library_versions": {"bioshards": "0.9"},
-    }
-    return defaults | overrides  # type: ignore[no-any-return]
+        per_example_stats=PerExampleStats(
+            list(METRICS[metric].stat_names), per_example_stats.T.tolist(), f"of {task}"
+        ),
+        checkpoints=[CheckpointScore(200, 0.5, 0.25)],
+        selected_step=200,
+        seconds=60.5,
+        device="cpu",
+        library_versions={"bioshards": "0.9"},
+    )
+    return structs.replace(result, **overrides)
+
+
+def make_provenance(file_status: FileStatus, *notes: str) -> Provenance:
+    """Make the provenance of files with this status and these notes."""
+    return Provenance({}, {}, file_status, list(notes))
+
+
+def change_stats(result: Result, **changes: Any) -> Result:
+    """Return a result with other per-example statistics."""
+    return structs.replace(result, per_example_stats=structs.replace(result.per_example_stats, **changes))
 
 
 def results_by_path(*results: Result) -> dict[str, Result]:
     """Return results by path, as ``find_results`` does."""
-    return {f"{number}/seed-{one['seed']}.json": one for number, one in enumerate(results)}
+    return {f"{number}/seed-{one.seed}.json": one for number, one in enumerate(results)}
