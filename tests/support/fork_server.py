@@ -211,7 +211,11 @@ class _ForkedWorker:
         self._process.join()
 
     def kill(self) -> None:
+        """Kill the process and wait until it has ended, as ``local_runner.kill_workers`` does."""
         self._process.kill()
+        assert self._process.pid
+        with contextlib.suppress(ChildProcessError):  # Beam has waited for it
+            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
 
     @property
     def returncode(self) -> int | None:
