@@ -5,7 +5,7 @@ A benchmark's TaskSpec (benchmarks/catalogue.toml) defines its task. Recipes are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -93,17 +93,17 @@ _METRICS: Final[Mapping[MetricName, Callable[[TaskSpec], Metric]]] = {
 }
 
 
-def _make_task(name: str, benchmark: str, spec: TaskSpec) -> Task:
-    metric = _METRICS[spec.metric](spec)
-    return Task(name, benchmark, spec.problem_type, metric, spec.labels, spec.has_entity_pairs)
+def _list_tasks() -> Iterator[Task]:
+    for benchmark in BENCHMARKS.values():
+        if spec := benchmark.task:
+            metric, name = _METRICS[spec.metric](spec), benchmark.name
+            task = Task(name, name, spec.problem_type, metric, spec.labels, spec.has_entity_pairs)
+            yield task
+            if name == "reranker":
+                yield replace(task, name="reranker-weighted")
 
 
-TASKS: Final = {
-    benchmark.name: _make_task(benchmark.name, benchmark.name, benchmark.task)
-    for benchmark in BENCHMARKS.values()
-    if benchmark.task
-}
-TASKS["reranker-weighted"] = replace(TASKS["reranker"], name="reranker-weighted")
+TASKS: Final[Mapping[str, Task]] = {task.name: task for task in _list_tasks()}
 """All tasks by name: one for each benchmark that has a TaskSpec, and a second one of ``reranker``."""
 
 
