@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
-from bioshards.corpus.errors import FAILED, OK, InvalidValueError
+from bioshards.corpus.errors import FAILED, OK
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.command_line import CommandResult, run_command
 from bioshards.corpus.ui.options import Argument, Option, Overrides, int_at_least, parse_command, worker_count
@@ -19,8 +19,6 @@ from bioshards.evaluate.config.suites import SUITES
 from bioshards.evaluate.contamination import DEFAULT_MIN_SHARED_NGRAMS
 
 if TYPE_CHECKING:
-    import torch
-
     from bioshards.evaluate.runs.run import EvaluateJob, RunSummary
 
 # What takes long to import is imported by the command that needs it, so that --help does not wait for it.
@@ -77,7 +75,11 @@ class ModelOptions:
         from bioshards.evaluate.modeling.encoder import inspect_checkpoint
         from bioshards.evaluate.runs.run import EvaluateJob
         from bioshards.evaluate.tasks.task_registry import plan_tasks
+        from bioshards.train.distributed import find_device
 
+        device = find_device(self.device)
+        if device.type == "cuda":  # float32 products in TF32: the range of float32, and 10 bits of mantissa
+            torch.set_float32_matmul_precision("high")
         overrides = self.recipe.with_config(self.config, FineTuneRecipe)
         checkpoint = inspect_checkpoint(self.model, self.model_name)
         return EvaluateJob(
@@ -87,7 +89,7 @@ class ModelOptions:
             tasks=plan_tasks(self.tasks, overrides.values, self.legacy),
             first_seed=self.first_seed,
             num_seeds=num_seeds,
-            device=_select_device(self.device or ("cuda" if torch.cuda.is_available() else "cpu")),
+            device=device,
             progress=progress,
             log=lambda line: progress.write(line, sys.stdout),
             max_examples=self.max_examples,
@@ -266,27 +268,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         interrupted="interrupted. Rerun the command to resume",
         out_of_memory="give a lower --batch-size or --max-seq-length",
     )
-
-
-def _select_device(name: str) -> torch.device:
-    """Return the torch device of a name, and switch on TF32 for a GPU.
-
-    Raises:
-        InvalidValueError: the device is not available.
-    """
-    import torch
-
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (AssertionError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        raise InvalidValueError(
-            f"--device {name} cannot be used here ({reason}): give cpu, or a GPU of this machine"
-        ) from error
-    if device.type == "cuda":
-        torch.set_float32_matmul_precision("high")
-    return device
 
 
 def _format_run_summary(summary: RunSummary) -> str:

@@ -184,7 +184,7 @@ def join(device: str | None) -> Iterator[ProcessGroup]:
     rank, world_size, local_rank = (
         int(os.environ.get(name, default)) for name, default in _TORCHRUN_VARIABLES
     )
-    torch_device = _find_device(device, local_rank)
+    torch_device = find_device(device, local_rank)
     processes = ProcessGroup(rank, world_size, torch_device)
     try:
         if world_size > 1:
@@ -207,7 +207,15 @@ def join(device: str | None) -> Iterator[ProcessGroup]:
         distributed.destroy_process_group()
 
 
-def _find_device(device: str | None, local_rank: int) -> torch.device:
+def find_device(device: str | None, local_rank: int = 0) -> torch.device:
+    """Return the device of a name; without one a GPU, or the CPU if there is none.
+
+    Args:
+        device: ``cpu``, ``cuda``, which is the GPU with the number ``local_rank``, or ``cuda:1``.
+
+    Raises:
+        InvalidValueError: the device does not exist.
+    """
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda":
