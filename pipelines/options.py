@@ -12,6 +12,7 @@ import functools
 import io
 import logging
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -323,6 +324,9 @@ _MISSPELT_RATIO: Final = 0.85
 similar to one (tests/pipelines/dataflow/test_dataflow_settings.py)."""
 
 
+_ADDRESS_OF_USER: Final = re.compile(r"https?://[^/@\s]*@", re.IGNORECASE)
+
+
 class Parser(OptionParser, Generic[OptionsT]):
     """The parser of a command of ``beam``, which raises UsageError."""
 
@@ -344,6 +348,15 @@ class Parser(OptionParser, Generic[OptionsT]):
                 nearly one of the command's, and by :func:`parse_beam_options`, which imports Beam, if it is
                 not.
         """
+        for word in argv:
+            if _ADDRESS_OF_USER.search(word):
+                option = word.partition("=")[0] if word.startswith("--") else "an option"
+                raise UsageError(
+                    f"{option} has an address with a user's name or password, which manifests and reports "
+                    "would show. Give the address without it, and credentials as the store's own tools take "
+                    "them: S3's by --s3_access_key_id and --s3_secret_access_key, the environment or "
+                    "~/.aws/credentials"
+                )
         args, beam_args = self.parse_known_args(argv)
         for word, previous in zip(beam_args, ["", *beam_args], strict=False):
             if not word.startswith("-") and (not previous.startswith("-") or "=" in previous):

@@ -479,3 +479,22 @@ def test_worker_failure_is_reported_without_a_writable_log(tmp_path: Path, run: 
     completed = run_beam("run", "pubmed_to_shards", "--workers", 2, "--output", work_folder.parent)
     assert completed.returncode == 1
     assert "the run failed: " in completed.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--s3_endpoint_url=https://user:hunter2@store.example.org",),
+        ("--s3_endpoint_url", "http://hunter2@localhost:9000/"),
+        ("--input", "HTTPS://user:hunter2@example.org/files"),
+    ],
+)
+def test_password_in_an_address_is_refused(
+    run: Run, tmp_path: Path, capsys: Capture, words: tuple[str, ...]
+) -> None:
+    assert run("--output", tmp_path / "out", *words) == 2
+    error = capsys.readouterr().err
+    assert "has an address with a user's name or password, which manifests and reports would show" in error
+    assert "--s3_secret_access_key, the environment or ~/.aws/credentials" in error
+    assert "hunter2" not in error
+    assert not (tmp_path / "out").exists()
