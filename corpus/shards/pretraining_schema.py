@@ -19,17 +19,6 @@ NO_LABEL: Final = -100
 """Label of a row without a pair of segments; the default ``ignore_index`` of PyTorch's losses."""
 _METADATA_KEY: Final = b"bioshards"
 
-SPAN_TYPE: Final = pa.struct(
-    [
-        pa.field("document", pa.string(), nullable=False),
-        pa.field("start", pa.uint16(), nullable=False),
-        pa.field("first_sentence", pa.int32(), nullable=False),
-        pa.field("end_sentence", pa.int32(), nullable=False),
-    ]
-)
-"""Origin of a part of a row: the tokens from ``input_ids[start]`` are the sentences ``first_sentence`` to
-``end_sentence`` (exclusive) of the document with this id."""
-
 
 def make_schema(vocabulary_size: int, has_labels: bool, metadata: Mapping[str, Any]) -> pa.Schema:
     """Build the schema of a shard.
@@ -38,7 +27,6 @@ def make_schema(vocabulary_size: int, has_labels: bool, metadata: Mapping[str, A
     ``split``: offset of segment B in ``input_ids``; 0 without segment B.
     ``label``: 0 if segment B follows segment A; 1 if it is a random text (next-sentence prediction) or the
     segments are swapped (sentence-order prediction); :data:`NO_LABEL` without a pair.
-    ``spans``: origins of the text (:data:`SPAN_TYPE`), in the order of ``input_ids``.
 
     Args:
         vocabulary_size: token ids are uint16 up to 65,536 entries, uint32 above.
@@ -50,7 +38,6 @@ def make_schema(vocabulary_size: int, has_labels: bool, metadata: Mapping[str, A
         pa.field("input_ids", pa.list_(ids), nullable=False),
         pa.field("split", pa.uint16(), nullable=False),
         *([pa.field("label", pa.int8(), nullable=False)] if has_labels else []),
-        pa.field("spans", pa.list_(SPAN_TYPE), nullable=False),
     ]
     return pa.schema(fields, {_METADATA_KEY: json.dumps(dict(metadata), sort_keys=True).encode()})
 

@@ -155,16 +155,15 @@ def _compute_pretraining_stats(
 def _compute_split_stats(
     storage: Storage, folder: str, shards: Sequence[Shard], config: PretrainingConfig, counts: SplitCounts
 ) -> dict[str, Any]:
-    lengths, document_counts, labels = Counter[int](), Counter[int](), Counter[int]()
+    lengths, labels = Counter[int](), Counter[int]()
     single_segment_rows = 0
     for batch in _iter_batches(storage, folder, shards, columns=None):
         lengths.update(count_values(pc.list_value_length(batch["input_ids"])))
-        document_counts.update(count_values(count_documents_per_row(batch["spans"])))
         single_segment_rows += pc.sum(pc.equal(batch["split"], 0), min_count=0).as_py()
         if "label" in batch.schema.names:
             labels.update(count_values(batch["label"]))
     rows = lengths.total()
-    row_lengths, documents_per_row = summarise_distribution(lengths), summarise_distribution(document_counts)
+    row_lengths = summarise_distribution(lengths)
     tokens = row_lengths["sum"]
     fill = _compute_ratio(tokens, rows * config.max_seq_length)
     document_tokens = tokens - counts.special_tokens - counts.other_document_tokens
@@ -183,25 +182,13 @@ def _compute_split_stats(
             for label, label_rows in sorted(labels.items())
         },
         "row_lengths": row_lengths,
-        "documents_per_row": documents_per_row,
-        "rows_per_document": _compute_ratio(documents_per_row["sum"], counts.documents),
+        "rows_per_document": _compute_ratio(rows, counts.documents),
         "input_tokens": counts.input_tokens,
         "special_tokens": counts.special_tokens,
         "other_document_tokens": counts.other_document_tokens,
         "lost_tokens": dict(sorted(counts.lost_tokens.items())),
         "unaccounted_tokens": counts.input_tokens - document_tokens - sum(counts.lost_tokens.values()),
     }
-
-
-def count_documents_per_row(spans: pa.Array) -> pa.Array:
-    """Return the number of distinct documents of each row."""
-    row_documents = pa.table(
-        {"row": pc.list_parent_indices(spans), "document": pc.struct_field(spans.flatten(), "document")}
-    )
-    pairs = row_documents.group_by(["row", "document"], use_threads=False).aggregate([])
-    counts = pairs.group_by("row", use_threads=False).aggregate([("document", "count")])["document_count"]
-    empty_rows = pa.array([0] * (len(spans) - len(counts)), pa.int64())
-    return pa.concat_arrays([*counts.chunks, empty_rows])
 
 
 def _compute_ratio(part: int, whole: int) -> float | None:

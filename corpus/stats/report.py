@@ -265,11 +265,7 @@ def _build_pretraining_tables(stats: Mapping[str, Any]) -> Iterator[Table]:
     ]
     yield Table("What it is", [], set_rows)
     yield Table("At a glance", list(splits), _list_overview_rows([*splits.values()], stats["length"]))
-    distributions = {
-        f"{name}, {split}": each[key]
-        for name, key in (("tokens per row", "row_lengths"), ("documents per row", "documents_per_row"))
-        for split, each in splits.items()
-    }
+    distributions = {f"tokens per row, {split}": each["row_lengths"] for split, each in splits.items()}
     charts = [
         _plot_histogram(each["row_lengths"], "tokens in a row", f"rows of {split}")
         for split, each in splits.items()

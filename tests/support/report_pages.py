@@ -80,7 +80,7 @@ def _make_documents_page(folder: Path) -> str:
 
 
 def _make_pretraining_page(folder: Path) -> str:
-    rows = [(1 + number % 8, 4, number % 2, ["d"]) for number in range(100)]
+    rows = [(1 + number % 8, 4, number % 2) for number in range(100)]
     write_counted_set(
         folder,
         {"train": [rows], "validation": [rows[:9]]},

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -38,22 +38,13 @@ NUM_PAIR_SPECIALS: Final = 3
 """Number of special tokens of a row with two segments."""
 
 
-class RowSpan(NamedTuple):
-    """Origin of a part of a row; the fields of ``pretraining_schema.SPAN_TYPE``."""
-
-    document: int
-    start: int
-    first_sentence: int
-    end_sentence: int
-
-
 class ExampleRow(NamedTuple):
     """A row.
 
     Attributes:
         segment_a: token ranges of segment A.
         segment_b: token ranges of segment B; empty in a row of one segment.
-        spans: origins of the text, in the order of the tokens.
+        document: document with which the row begins.
         label: as in ``pretraining_schema.make_schema``.
         lost_tokens: tokens of the document that belonged to this row and are in none.
         other_document_tokens: tokens of another document.
@@ -61,23 +52,10 @@ class ExampleRow(NamedTuple):
 
     segment_a: list[TokenRange]
     segment_b: list[TokenRange]
-    spans: tuple[RowSpan, ...]
+    document: int
     label: int = 0
     lost_tokens: int = 0
     other_document_tokens: int = 0
-
-
-def make_span(document: int, start: int, edges: Sequence[int], token_range: TokenRange) -> RowSpan:
-    """Return the span of these tokens.
-
-    Args:
-        start: position of the tokens in ``input_ids``.
-        edges: sentence edges of the document.
-    """
-    first_sentence = bisect_right(edges, token_range[0]) - 1
-    end_sentence = bisect_left(edges, token_range[1], first_sentence)
-    # RowSpan(...), in half the instructions
-    return tuple.__new__(RowSpan, (document, start, first_sentence, end_sentence))
 
 
 def count_tokens(ranges: Sequence[TokenRange]) -> int:
@@ -158,7 +136,7 @@ def build_electra_rows(
         num_pending_tokens += sentence[1] - sentence[0]
         is_last = sentence[1] == edges[-1]
         while num_pending_tokens >= target_length or (is_last and num_pending_tokens):
-            row, pending = _build_electra_row(document, edges, pending, target_length, rng, recipe)
+            row, pending = _build_electra_row(document, pending, target_length, rng, recipe)
             num_pending_tokens = count_tokens(pending)
             yield row
             target_length = _draw_target_length(rng, recipe)
@@ -172,7 +150,6 @@ def _draw_target_length(rng: RandomSource, recipe: ExampleRecipe) -> int:
 
 def _build_electra_row(
     document: int,
-    edges: Sequence[int],
     pending: list[TokenRange],
     target_length: int,
     rng: RandomSource,
@@ -208,11 +185,9 @@ def _build_electra_row(
             segment_b, max(0, recipe.max_seq_length - NUM_PAIR_SPECIALS - count_tokens(segment_a))
         )
         overflow += overflow_b
-    end = max(ranges[-1][1] for ranges in (segment_a, segment_b) if ranges)
-    row_span = make_span(document, 1, edges, (segment_a[0][0], end))
     if recipe.keep_overflow:
-        return ExampleRow(segment_a, segment_b, (row_span,)), overflow
-    return ExampleRow(segment_a, segment_b, (row_span,), lost_tokens=count_tokens(overflow)), []
+        return ExampleRow(segment_a, segment_b, document), overflow
+    return ExampleRow(segment_a, segment_b, document, lost_tokens=count_tokens(overflow)), []
 
 
 def _split_ranges(ranges: list[TokenRange], max_tokens: int) -> tuple[list[TokenRange], list[TokenRange]]:
@@ -272,17 +247,18 @@ def build_pair_rows(
         end = bisect_left(edges, start_a + target_length, start + 1, sentences)
         is_single_sentence = end - start == 1
         if is_single_sentence and not should_pair_single_sentence:
-            yield _build_single_segment_row(document, edges, (start_a, edges[end]), max_tokens + 1, random)
+            yield _build_single_segment_row(document, (start_a, edges[end]), max_tokens + 1, random)
             start = end
             continue
         middle = end if is_single_sentence else start + randint(1, end - start - 1)
         start_b = edges[middle]
         segment_a, segment_b = (start_a, start_b), (start_b, edges[end])
-        next_document, next_edges, label = document, edges, IN_ORDER
+        next_document, label = document, IN_ORDER
         if is_single_sentence or (is_bert and random() < _RANDOM_NEXT_PROB):
             next_document = _draw_other_document(document, num_documents, randint)
-            next_edges = document_edges[next_document]
-            segment_b = _draw_segment(next_edges, target_length - (start_b - start_a), randint)
+            segment_b = _draw_segment(
+                document_edges[next_document], target_length - (start_b - start_a), randint
+            )
             label = NOT_IN_ORDER
             end = middle
         elif should_swap and random() < _SWAP_PROB:
@@ -296,22 +272,18 @@ def build_pair_rows(
             lost_tokens += segment_b[1] - segment_b[0] - size_b
         else:
             other_document_tokens = size_b
-        spans = (
-            make_span(document, 1, edges, truncated_a),
-            make_span(next_document, 2 + size_a, next_edges, truncated_b),
-        )
-        yield ExampleRow([truncated_a], [truncated_b], spans, label, lost_tokens, other_document_tokens)
+        yield ExampleRow([truncated_a], [truncated_b], document, label, lost_tokens, other_document_tokens)
         start = end
 
 
 def _build_single_segment_row(
-    document: int, edges: Sequence[int], sentence: TokenRange, max_tokens: int, random: Callable[[], float]
+    document: int, sentence: TokenRange, max_tokens: int, random: Callable[[], float]
 ) -> ExampleRow:
     """Return the row of a sentence without a second segment."""
     start, end = sentence
     truncated, _ = _truncate_pair(sentence, (end, end), max_tokens, random)
     lost_tokens = end - start - (truncated[1] - truncated[0])
-    return ExampleRow([truncated], [], (make_span(document, 1, edges, truncated),), NO_LABEL, lost_tokens)
+    return ExampleRow([truncated], [], document, NO_LABEL, lost_tokens)
 
 
 def _draw_other_document(document: int, num_documents: int, randint: Callable[[int, int], int]) -> int:
@@ -365,33 +337,33 @@ def pack_documents(
 
     No token is lost, and only the last row is short.  This is the format for masked language modelling
     without a pair objective: RoBERTa's FULL-SENTENCES (Liu et al. 2019), which cuts at sentences; here rows
-    are full.  ``spans`` hold the bounds of documents, for attention within a document.  A row with room for
-    one more token after the end of a document stays one token short, because a [SEP] would fill it.
+    are full.  A row with room for one more token after the end of a document stays one token short, because a
+    [SEP] would fill it.
 
     Args:
         order: numbers of the documents, each with a token or more.
     """
     max_tokens = recipe.max_seq_length - _NUM_END_TOKENS
     ranges: list[TokenRange] = []
-    spans: list[RowSpan] = []
-    num_tokens = 0
+    first_document = num_tokens = 0
     for document in order:
         edges = document_edges[document]
         start, end = edges[0], edges[-1]
         while start < end:
             if num_tokens and max_tokens - num_tokens < _MIN_FREE_TOKENS:
-                yield ExampleRow(ranges, [], tuple(spans))
-                ranges, spans, num_tokens = [], [], 0
-            if num_tokens:
+                yield ExampleRow(ranges, [], first_document)
+                ranges, num_tokens = [], 0
+            if not num_tokens:
+                first_document = document
+            else:
                 ranges.append(SEP_RANGE)
                 num_tokens += 1
             token_range = (start, min(end, start + max_tokens - num_tokens))
-            spans.append(make_span(document, 1 + num_tokens, edges, token_range))
             ranges.append(token_range)
             num_tokens += token_range[1] - start
             start = token_range[1]
     if ranges:
-        yield ExampleRow(ranges, [], tuple(spans))
+        yield ExampleRow(ranges, [], first_document)
 
 
 RowBuilder = Callable[[DocumentEdges, Sequence[int], ExampleRecipe], Iterator[ExampleRow]]

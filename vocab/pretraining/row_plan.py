@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS, NO_LABEL, SPAN_TYPE
+from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS, NO_LABEL
 from bioshards.corpus.splitmix import GAMMA, mix
 from bioshards.vocab.encode import EncodedBatch, Encoder
 from bioshards.vocab.pretraining.example_recipes import ExampleRecipe
@@ -45,8 +45,7 @@ class TokenBlock:
         self._token_bytes = bytearray(np.array(specials, self._dtype).tobytes())
         self._document_ids: list[pa.Array] = [pa.array([], pa.string())]
         # Of arrays a slice of a few integers takes a tenth of numpy's instructions.
-        self._edges, self._sentence_numbers = array("q", [SEP_RANGE[1]]), array("q")
-        self._first_sentences = array("q", [0])
+        self._edges, self._first_sentences = array("q", [SEP_RANGE[1]]), array("q", [0])
         self.tokens = 0
 
     def add(self, document_ids: pa.Array, sentence_counts: Int64Array, encoded: EncodedBatch) -> None:
@@ -58,13 +57,11 @@ class TokenBlock:
             encoded: the sentences of all documents, in order.
         """
         ends = np.cumsum(sentence_counts)
-        numbers = np.arange(len(encoded.offsets) - 1) - np.repeat(ends - sentence_counts, sentence_counts)
         has_tokens = np.diff(encoded.offsets) > 0
-        first_sentences = np.concatenate([[0], np.cumsum(has_tokens)])[ends] + len(self._sentence_numbers)
+        first_sentences = np.concatenate([[0], np.cumsum(has_tokens)])[ends] + len(self._edges) - 1
         self._document_ids.append(document_ids)
         self._first_sentences.frombytes(first_sentences.tobytes())
         self._edges.frombytes((encoded.offsets[1:][has_tokens] + (SEP_RANGE[1] + self.tokens)).tobytes())
-        self._sentence_numbers.frombytes(numbers[has_tokens].tobytes())
         self._token_bytes += encoded.ids.tobytes()
         self.tokens += len(encoded.ids)
 
@@ -74,13 +71,6 @@ class TokenBlock:
     def __getitem__(self, document: int) -> array[int]:
         first_sentences = self._first_sentences
         return self._edges[first_sentences[document] : first_sentences[document + 1] + 1]
-
-    def get_sentence_numbers(self, documents: Int64Array, sentences: Int64Array) -> Int64Array:
-        """Return the number of each sentence in its document, empty sentences counted."""
-        first_sentences = np.frombuffer(self._first_sentences, np.int64)
-        all_numbers = np.frombuffer(self._sentence_numbers, np.int64)
-        numbers: Int64Array = all_numbers[first_sentences[documents] + sentences]
-        return numbers
 
     def get_token_ids(self) -> np.ndarray[Any, np.dtype[Any]]:
         """Return all token ids without a copy: [CLS], [SEP], then those of the documents."""
@@ -115,7 +105,6 @@ class RowPlan:
         self._block: Final = block
         self._ranges, self._range_ends = array("q"), array("q", [0])
         self._segment_b_starts, self._labels = array("H"), array("b")
-        self._spans, self._span_ends = array("q"), array("q", [0])
         self._keys, self._row_numbers = array("Q"), array("Q")
         self.tokens = self.special_tokens = self.lost_tokens = self.other_document_tokens = 0
 
@@ -143,14 +132,9 @@ class RowPlan:
         ranges[is_text] = np.frombuffer(text, np.int64).reshape(-1, 2)
         offsets = np.cumsum(np.concatenate([[0], ranges[:, 1] - ranges[:, 0]]))
         segment_b_starts = np.where(counts_b, offsets[starts + counts_a + 2] - offsets[starts], 0)
-        spans = [row.spans for row in rows]
-        span_ends = np.cumsum([len(row_spans) for row_spans in spans])
-        span_values = list(chain.from_iterable(chain.from_iterable(spans)))
         self._segment_b_starts.frombytes(_pack_integers("H", segment_b_starts.tolist()))
         self._range_ends.frombytes((ends + len(self._ranges) // 2).tobytes())
         self._ranges.frombytes(ranges.tobytes())
-        self._span_ends.frombytes((span_ends + len(self._spans) // 4).tobytes())
-        self._spans.frombytes(_pack_integers("q", span_values))
         self._labels.frombytes(_pack_integers("b", [row.label for row in rows]))
         self._keys.frombytes(_pack_integers("Q", keys))
         self._row_numbers.frombytes(_pack_integers("Q", row_numbers))
@@ -182,39 +166,25 @@ class RowPlan:
             batch_rows: maximum number of rows of a batch.
         """
         order = self.sort_by_key()
-        ids, document_ids = self._block.get_token_ids(), self._block.get_document_ids()
+        ids = self._block.get_token_ids()
         ranges = np.frombuffer(self._ranges, np.int64).reshape(-1, 2)
-        spans = np.frombuffer(self._spans, np.int64).reshape(-1, 4)
         range_ends = np.frombuffer(self._range_ends, np.int64)
-        span_ends = np.frombuffer(self._span_ends, np.int64)
         segment_b_starts = np.frombuffer(self._segment_b_starts, np.uint16)
         labels = np.frombuffer(self._labels, np.int8)
         for start in range(0, len(order), batch_rows):
             rows = order[start : start + batch_rows]
             range_indices, range_offsets = _concat_ranges(range_ends[rows], range_ends[rows + 1])
             token_indices, token_offsets = _concat_ranges(*ranges[range_indices].T)
-            span_indices, span_offsets = _concat_ranges(span_ends[rows], span_ends[rows + 1])
-            documents, token_starts, first_sentences, end_sentences = spans[span_indices].T
-            span_columns = [
-                document_ids.take(pa.array(documents)),
-                pa.array(token_starts, pa.uint16()),
-                pa.array(self._block.get_sentence_numbers(documents, first_sentences), pa.int32()),
-                pa.array(self._block.get_sentence_numbers(documents, end_sentences - 1) + 1, pa.int32()),
-            ]
             columns = {
-                "input_ids": (token_offsets[range_offsets], pa.array(ids.take(token_indices))),
-                "spans": (span_offsets, pa.StructArray.from_arrays(span_columns, fields=list(SPAN_TYPE))),
+                "input_ids": pa.ListArray.from_arrays(
+                    pa.array(token_offsets[range_offsets], pa.int32()),
+                    pa.array(ids.take(token_indices)),
+                    type=schema.field("input_ids").type,
+                ),
+                "split": pa.array(segment_b_starts[rows]),
+                "label": pa.array(labels[rows]),
             }
-            lists = {
-                name: pa.ListArray.from_arrays(
-                    pa.array(offsets, pa.int32()), values, type=schema.field(name).type
-                )
-                for name, (offsets, values) in columns.items()
-            }
-            scalars = {"split": pa.array(segment_b_starts[rows]), "label": pa.array(labels[rows])}
-            yield pa.RecordBatch.from_arrays(
-                [{**lists, **scalars}[name] for name in schema.names], schema=schema
-            )
+            yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
 def _pack_integers(typecode: str, values: Sequence[int]) -> bytes:
@@ -242,7 +212,7 @@ def plan_rows(block: TokenBlock, recipe: ExampleRecipe, seed: int, num_passes: i
         document, row_number = -1, 0
         rows = build_rows(block, document_keys, recipe)
         while chunk := list(islice(rows, _CHUNK_ROWS)):
-            documents = [row.spans[0].document for row in chunk]
+            documents = [row.document for row in chunk]
             row_numbers: list[int] = []
             for next_document in documents:
                 row_number = row_number + 1 if next_document == document else 0

@@ -16,7 +16,6 @@ from bioshards.corpus.shards import pretraining_schema
 from bioshards.corpus.shards.pretraining_schema import (
     BATCH_ROWS,
     NO_LABEL,
-    SPAN_TYPE,
     make_schema,
     metadata_from_schema,
 )
@@ -31,24 +30,10 @@ METADATA = {"objective": "bert", "length": 128, "special": {"[CLS]": 2}, "rows":
 def test_columns(size: int, kind: pa.DataType, is_labelled: bool) -> None:
     schema = make_schema(size, is_labelled, METADATA)
     label = {"label": pa.int8()} if is_labelled else {}
-    types = {"input_ids": pa.list_(kind), "split": pa.uint16(), **label, "spans": pa.list_(SPAN_TYPE)}
+    types = {"input_ids": pa.list_(kind), "split": pa.uint16(), **label}
     assert dict(zip(schema.names, schema.types, strict=True)) == types
     assert list(schema.names) == list(types)
     assert not any(field.nullable for field in schema)
-
-
-def test_span_columns() -> None:
-    assert (
-        pa.struct(
-            [
-                pa.field("document", pa.string(), nullable=False),
-                pa.field("start", pa.uint16(), nullable=False),
-                pa.field("first_sentence", pa.int32(), nullable=False),
-                pa.field("end_sentence", pa.int32(), nullable=False),
-            ]
-        )
-        == SPAN_TYPE
-    )
 
 
 def test_constants_that_trainers_rely_on() -> None:

@@ -7,13 +7,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.stats import directory_stats, report
-from bioshards.corpus.stats.directory_stats import count_documents_per_row
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.stats_directories import (
     LENGTH,
@@ -35,10 +33,10 @@ def render_lines(stats: dict[str, Any]) -> list[str]:
 def set_dir(tmp_path: Path) -> Path:
     """A set with three rows for training and one for validation."""
     train: list[list[CountedRow]] = [
-        [(8, 4, 0, ["d1", "d1"]), (5, 0, -100, ["d1"])],
-        [(8, 3, 1, ["d2", "d1", "d3"])],
+        [(8, 4, 0), (5, 0, -100)],
+        [(8, 3, 1)],
     ]
-    validation: list[list[CountedRow]] = [[(4, 0, -100, ["d9"])]]
+    validation: list[list[CountedRow]] = [[(4, 0, -100)]]
     counts = {
         "train": split_counts(3, read=15, special=8, borrowed=2, overflow=2, idle=2),
         "validation": split_counts(1, read=2, special=2),
@@ -63,8 +61,7 @@ def test_stats_of_a_small_set(set_dir: Path) -> None:
     assert (train["full_rows"], train["single_segment"]) == (2 / 3, 1 / 3)
     assert train["labels"] == {label: {"rows": 1, "share": 1 / 3} for label in ("-100", "0", "1")}
     assert [train["row_lengths"][key] for key in ("mean", "min", "median", "max")] == [7, 5, 8, 8]
-    assert [train["documents_per_row"][key] for key in ("mean", "max")] == [5 / 3, 3]
-    assert train["rows_per_document"] == 5 / 3
+    assert train["rows_per_document"] == 1
     assert train["lost_tokens"] == {"idle": 2, "overflow": 2}
     assert train["unaccounted_tokens"] == 15 - (21 - 8 - 2) - 4 == 0
     validation = stats["splits"]["validation"]
@@ -97,7 +94,7 @@ def test_summary_has_columns_for_train_and_validation(set_dir: Path) -> None:
 def test_unaccounted_tokens_are_reported(tmp_path: Path) -> None:
     folder = write_counted_set(
         tmp_path / "set",
-        {"train": [[(8, 0, 0, ["d"])]]},
+        {"train": [[(8, 0, 0)]]},
         {"train": split_counts(1, read=20, special=2, short=4)},
     )
     assert compute_stats(folder)["splits"]["train"]["unaccounted_tokens"] == 10
@@ -106,7 +103,7 @@ def test_unaccounted_tokens_are_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("objective", ["electra", "plain"])
 def test_set_without_labels_and_validation(tmp_path: Path, objective: str) -> None:
-    rows: list[CountedRow] = [(8, 0, 0, ["d1", "d2"]), (6, 0, 0, ["d2"])]
+    rows: list[CountedRow] = [(8, 0, 0), (6, 0, 0)]
     counts = {"train": split_counts(2), "validation": split_counts(0)}
     folder = write_counted_set(tmp_path / "set", {"train": [rows]}, counts, objective)
     stats = compute_stats(folder)
@@ -131,7 +128,6 @@ ROW = st.integers(1, LENGTH).flatmap(
         st.just(tokens),
         st.integers(0, tokens),
         st.sampled_from([-100, 0, 1]),
-        st.lists(st.sampled_from(["a", "b", "c"]), max_size=4),
     )
 )
 
@@ -143,22 +139,11 @@ def test_stats_equal_those_of_single_rows(tmp_path: Path, batches: list[list[Cou
     counts = {"train": split_counts(3)}
     train = compute_stats(write_counted_set(tmp_path, {"train": batches}, counts))["splits"]["train"]
     rows = [row for batch in batches for row in batch]
-    tokens = sum(length for length, *_ in rows)
+    tokens = sum(length for length, _, _ in rows)
     assert (train["rows"], train["tokens"]) == (len(rows), tokens)
     assert train["fill"] == tokens / (len(rows) * LENGTH)
-    assert train["single_segment"] == sum(split == 0 for _, split, *_ in rows) / len(rows)
-    labels = Counter(str(label) for _, _, label, _ in rows)
+    assert train["single_segment"] == sum(split == 0 for _, split, _ in rows) / len(rows)
+    labels = Counter(str(label) for _, _, label in rows)
     assert {label: counted["rows"] for label, counted in train["labels"].items()} == labels
-    documents = [len(set(documents)) for *_, documents in rows]
-    assert train["documents_per_row"]["sum"] == sum(documents)
-    assert train["documents_per_row"]["max"] == max(documents)
-    assert train["row_lengths"]["median"] == sorted(length for length, *_ in rows)[(len(rows) - 1) // 2]
-
-
-def test_documents_per_row_of_a_sliced_batch() -> None:
-    spans = pa.array(
-        [[{"document": name} for name in names] for names in (["x"], ["a", "a"], [], ["a", "b", "a"])]
-    )
-    assert sorted(count_documents_per_row(spans.slice(1)).to_pylist()) == [0, 1, 2]
-    assert count_documents_per_row(spans.slice(4)).to_pylist() == []
-    assert count_documents_per_row(spans.slice(2, 1)).to_pylist() == [0]
+    assert train["rows_per_document"] == len(rows) / 3
+    assert train["row_lengths"]["median"] == sorted(length for length, _, _ in rows)[(len(rows) - 1) // 2]

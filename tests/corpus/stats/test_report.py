@@ -66,7 +66,7 @@ def document_stats(tmp_path: Path) -> dict[str, Any]:
 @pytest.fixture
 def pretraining_stats(tmp_path: Path) -> dict[str, Any]:
     """Statistics of a pretraining set."""
-    splits: Any = {"train": [[(8, 4, 0, ["d"]), (4, 0, 0, ["d"])]], "validation": [[(2, 0, 0, ["e"])]]}
+    splits: Any = {"train": [[(8, 4, 0), (4, 0, 0)]], "validation": [[(2, 0, 0)]]}
     return compute_stats(
         write_counted_set(
             tmp_path / "rows", splits, {"train": split_counts(1), "validation": split_counts(1)}

@@ -42,7 +42,7 @@ def list_ngrams(*sentences: str) -> list[str]:
     """List the n-grams of sentences as the words of each, separated by blanks."""
     text, found = hash_sentences(list(sentences))
     return [
-        " ".join(re.findall("[a-z0-9]+", text[start:end].decode("utf-8", "replace").lower()))
+        b" ".join(re.findall(b"[a-z0-9]+", text[start:end].lower())).decode()  # of ASCII letters alone
         for start, end in zip(found.starts.tolist(), found.ends.tolist(), strict=True)
     ]
 

@@ -25,6 +25,7 @@ from tokenizers import Tokenizer
 from bioshards.corpus.output.output_layout import FORMAT, SPLITS
 from bioshards.corpus.shards import pretraining_schema
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
+from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.pretraining import example_recipes
 from bioshards.vocab.pretraining.example_recipes import OBJECTIVES
 from tests.support.corpus.datasets_library import load_with_datasets
@@ -126,16 +127,26 @@ def encode_sentences(vocabulary: Path, sentences: list[str]) -> list[list[int]]:
     return [encoding.ids for encoding in tokenizer.encode_batch(sentences, add_special_tokens=False)]
 
 
-def span_tokens(row: PretrainingRow, objective: str) -> list[tuple[int, ...]]:
-    """Return the tokens of each span of a row, without special tokens."""
+def split_documents(row: PretrainingRow, objective: str) -> list[tuple[int, ...]]:
+    """Return the tokens of each document of a row, without special tokens."""
     if objective == "electra":
         return [tuple(token for segment in row.segments for token in segment)]
     if objective != "plain":
         return list(row.segments)
-    starts = [start for _, start, _, _ in row.spans]
-    return [
-        row.ids[start : stop - 1] for start, stop in zip(starts, [*starts[1:], len(row.ids)], strict=True)
-    ]
+    parts = itertools.groupby(row.ids, lambda token: token in (CLS, SEP))
+    return [tuple(part) for is_special, part in parts if not is_special]
+
+
+def find_document(tokens: tuple[int, ...], token_positions: dict[int, TokenPosition]) -> str:
+    """Return the one document of tokens."""
+    (document,) = {token_positions[token].document for token in tokens}
+    return document
+
+
+def load_validation_documents(output: Path, token_positions: dict[int, TokenPosition]) -> set[str]:
+    """Return the documents of the validation rows."""
+    rows = synthetic_corpora.load_rows(output, "validation")
+    return {token_positions[token].document for row in rows for token in row.ids if token > SEP}
 
 
 def load_config(output: Path) -> dict[str, Any]:
@@ -156,24 +167,20 @@ def test_rows_agree_with_their_columns(
         assert len(row.ids) <= length
         assert row.ids[0] == CLS
         assert row.ids[-1] == SEP
-        separators = {start - 1 for _, start, _, _ in row.spans[1:]} | (
-            {row.split - 1} if row.split else set()
-        )
-        assert {at for at, token in enumerate(row.ids) if token == SEP} == {len(row.ids) - 1} | separators
+        parts = split_documents(row, objective)
+        if objective == "plain":
+            ends = set(itertools.accumulate(len(part) + 1 for part in parts))
+        else:
+            ends = {len(row.ids) - 1} | ({row.split - 1} if row.split else set())
+        assert {at for at, token in enumerate(row.ids) if token == SEP} == ends
         assert row.ids.count(CLS) == 1
         assert all(segment for segment in row.segments)
-        assert row.spans[0][1] == 1
-        if objective in ("bert", "albert"):
-            assert len(row.spans) == 1 + bool(row.split)
-            assert [start for _, start, _, _ in row.spans][1:] == [row.split] * bool(row.split)
-        else:
+        if objective not in ("bert", "albert"):
             assert row.label is None
             assert objective == "electra" or not row.split
-        for (document, _, first, end), tokens in zip(row.spans, span_tokens(row, objective), strict=True):
+        for tokens in parts:
+            find_document(tokens, token_positions)  # of which there is one
             positions = [token_positions[token] for token in tokens]
-            assert {position.document for position in positions} == {document}
-            sentences = [position.sentence for position in positions]
-            assert (min(sentences), max(sentences) + 1) == (first, end)
             if objective != "electra":
                 assert [position.position for position in positions] == consecutive_positions(positions)
         for segment in row.segments if objective == "electra" else ():
@@ -202,8 +209,11 @@ def test_every_token_is_in_a_row_or_counted_as_lost(
         passes = load_config(output)["dupe_factor"] if split == "train" else 1
         own_tokens, other_document_tokens = Counter[int](), 0
         for row in rows:
-            for span, tokens in zip(row.spans, span_tokens(row, objective), strict=True):
-                if span[0] == row.spans[0][0] or objective == "plain":
+            first, *others = split_documents(row, objective)
+            own_tokens.update(first)
+            for tokens in others:
+                is_own = find_document(tokens, token_positions) == find_document(first, token_positions)
+                if is_own or objective == "plain":
                     own_tokens.update(tokens)
                 else:
                     other_document_tokens += len(tokens)
@@ -279,11 +289,12 @@ def test_next_sentence_labels(
     for split in SPLITS:
         for path in synthetic_corpora.list_shards(output, split):
             rows = synthetic_corpora.load_shard_rows(path)
-            is_single_document = len({row.spans[0][0] for row in rows}) == 1
+            is_single_document = len({token_positions[row.ids[1]].document for row in rows}) == 1
             for row in rows:
                 labels[row.label] += 1
                 assert (row.label == NO_LABEL) == (not row.split)
-                assert (row.label == 1) == (len({span[0] for span in row.spans}) == 2)
+                documents = {find_document(segment, token_positions) for segment in row.segments}
+                assert (row.label == 1) == (len(documents) == 2)
                 assert row.label != (1 if is_single_document else NO_LABEL)
                 if row.label == 0:
                     assert_follows(row, row.segments, token_positions, load_config(output)["max_seq_length"])
@@ -316,14 +327,12 @@ def test_sentence_order_labels(
         if row.label == 0:
             assert_follows(row, row.segments, token_positions, length)
         elif row.label == NO_LABEL:
-            [(_, _, first, end)] = row.spans
-            assert end == first + 1
-        elif row.spans[0][0] == row.spans[1][0]:
+            assert len({token_positions[token].sentence for token in row.segments[0]}) == 1
+        elif len({find_document(segment, token_positions) for segment in row.segments}) == 1:
             assert_follows(row, row.segments[::-1], token_positions, length)
         else:
             other_document_count += 1
-            [(_, _, first, end), _] = row.spans
-            assert end == first + 1
+            assert len({token_positions[token].sentence for token in row.segments[0]}) == 1
     assert labels.keys() == ({0, 1} if "published" in kind else {0, 1, NO_LABEL})
     assert min(labels.values()) > 20
     assert abs(labels[0] - (labels[1] - other_document_count)) < 60
@@ -334,13 +343,16 @@ def test_sentence_order_labels(
 
 
 def test_validation_set_depends_only_on_seed_and_document(
-    corpus: UniqueWordCorpus, build_set: Callable[[str], Path], tmp_path: Path
+    corpus: UniqueWordCorpus,
+    build_set: Callable[[str], Path],
+    token_positions: dict[int, TokenPosition],
+    tmp_path: Path,
 ) -> None:
-    validation_ids = synthetic_corpora.load_validation_documents(build_set("electra"))
+    validation_ids = load_validation_documents(build_set("electra"), token_positions)
     assert 10 < len(validation_ids) < 32
     for kind in OPTIONS_BY_KIND:
         if kind != "electra":
-            assert synthetic_corpora.load_validation_documents(build_set(kind)) == validation_ids
+            assert load_validation_documents(build_set(kind), token_positions) == validation_ids
     runs = {
         "abstracts alone": (*corpus.input_options(corpus.folders[0]), "--validation-fraction", 0.2),
         "more": (*corpus.input_options(), "--validation-fraction", 0.6),
@@ -348,32 +360,31 @@ def test_validation_set_depends_only_on_seed_and_document(
     }
     for name, options in runs.items():
         assert run_shards_to_pretraining(*options, "--output", tmp_path / name) == 0
-    assert synthetic_corpora.load_validation_documents(tmp_path / "abstracts alone") == {
+    assert load_validation_documents(tmp_path / "abstracts alone", token_positions) == {
         id_ for id_ in validation_ids if id_.startswith("pubmed:")
     }
-    assert synthetic_corpora.load_validation_documents(tmp_path / "more") > validation_ids
-    assert synthetic_corpora.load_validation_documents(tmp_path / "seed") != validation_ids
+    assert load_validation_documents(tmp_path / "more", token_positions) > validation_ids
+    assert load_validation_documents(tmp_path / "seed", token_positions) != validation_ids
 
 
-def test_abstract_and_its_article_are_in_the_same_split(tmp_path: Path, vocabulary: Path) -> None:
+def test_abstract_and_its_article_are_in_the_same_split(
+    corpus: UniqueWordCorpus, build_set: Callable[[str], Path], token_positions: dict[int, TokenPosition]
+) -> None:
     """A document is drawn by its PMID, and by its id if it has none."""
-    numbers = range(1, 601)
-    folders = (
-        synthetic_corpora.write_abstracts(tmp_path / "a", all=numbers),
-        synthetic_corpora.write_articles(tmp_path / "b", all=numbers[::10]),
-    )
-    inputs = [word for folder in folders for word in ("--input", folder)]
+    validation_ids = load_validation_documents(build_set("electra"), token_positions)
+    articles = [one for one in corpus.documents if one.source == "pmc" and one.pmid]
+    assert len(articles) > 4
+    for article in articles:
+        assert (article.id in validation_ids) == (f"pubmed:{article.pmid}" in validation_ids)
+
+
+def test_validation_fraction_is_that_of_documents(tmp_path: Path, vocabulary: Path) -> None:
+    folder = synthetic_corpora.write_abstracts(tmp_path / "a", all=range(1, 601))
     options = ("--vocab", vocabulary, "--validation-fraction", 0.25, "--output", tmp_path / "out")
-    assert run_shards_to_pretraining(*inputs, *options) == 0
-    splits: dict[str, set[str]] = {}
-    for split in SPLITS:
-        for row in synthetic_corpora.load_rows(tmp_path / "out", split):
-            splits.setdefault(row.spans[0][0].removesuffix(".1").removeprefix("pmc:PMC"), set()).add(split)
-    assert all(len(document_splits) == 1 for document_splits in splits.values())
-    for number in numbers[::10]:
-        assert splits[str(number)] == splits[f"pubmed:{number}"]
-    share = sum(splits[f"pubmed:{number}"] == {"validation"} for number in numbers) / len(numbers)
-    assert abs(share - 0.25) < 3 * math.sqrt(0.25 * 0.75 / len(numbers))
+    assert run_shards_to_pretraining("--input", folder, *options) == 0
+    counts = load_manifest(tmp_path / "out")["counts"]
+    assert counts["train"]["documents"] + counts["validation"]["documents"] == 600
+    assert abs(counts["validation"]["documents"] / 600 - 0.25) < 3 * math.sqrt(0.25 * 0.75 / 600)
 
 
 def test_fraction_of_zero_writes_train_rows_only(
@@ -389,7 +400,7 @@ def test_fraction_of_zero_writes_train_rows_only(
     assert counts["train"]["documents"] == 102
     assert counts["validation"].pop("lost_tokens") == {}
     assert set(counts["validation"].values()) == {0}
-    assert not synthetic_corpora.load_validation_documents(output)
+    assert not synthetic_corpora.load_rows(output, "validation")
     assert "validation" not in capsys.readouterr().out
 
 
@@ -398,7 +409,7 @@ def test_fraction_of_zero_writes_train_rows_only(
 
 def test_a_set_is_opened_memory_mapped(build_set: Callable[[str], Path]) -> None:
     output = build_set("bert in three passes")
-    assert sum(item["bytes"] for item in load_manifest(output)["outputs"]) > 100_000
+    assert sum(item["bytes"] for item in load_manifest(output)["outputs"]) > 50_000
     before = pa.total_allocated_bytes()
     opened = load_with_datasets(output)
     assert pa.total_allocated_bytes() - before < 10_000
@@ -411,12 +422,11 @@ def test_a_set_is_opened_memory_mapped(build_set: Callable[[str], Path]) -> None
             row = opened[split][at]
             assert tuple(row["input_ids"]) == rows[at].ids
             assert (row["split"], row["label"]) == (rows[at].split, rows[at].label)
-            assert tuple(tuple(span.values()) for span in row["spans"]) == rows[at].spans
         with pa.memory_map(str(synthetic_corpora.list_shards(output, split)[0])) as file:
             before = pa.total_allocated_bytes()
             table = pa.ipc.open_stream(file).read_all()
             assert pa.total_allocated_bytes() - before < 10_000
-            assert table.column_names == ["input_ids", "split", "label", "spans"]
+            assert table.column_names == ["input_ids", "split", "label"]
 
 
 @pytest.mark.parametrize(("entries", "type_"), [(0, "uint16"), (65_536, "uint16"), (65_537, "uint32")])
@@ -434,7 +444,7 @@ def test_shard_schema_and_metadata(entries: int, type_: str, tmp_path: Path) -> 
             rows = synthetic_corpora.load_shard_rows(path)
             schema = pa.ipc.open_stream(pa.memory_map(str(path))).schema
             assert schema.field("input_ids").type == pa.list_(pa.type_for_alias(type_))
-            assert schema.names == ["input_ids", "split", "spans"]
+            assert schema.names == ["input_ids", "split"]
             assert pretraining_schema.metadata_from_schema(schema) == {
                 "objective": "electra",
                 "length": 60,
@@ -579,11 +589,9 @@ def test_large_shard_group_is_written_as_several_shards(corpus: UniqueWordCorpus
     assert len(shards) == 2
     assert shards[0]["file"].removesuffix("00000.arrow") == shards[1]["file"].removesuffix("00001.arrow")
     assert all(item["bytes"] < 2_200_000 for item in shards)
-    documents = [
-        {row.spans[0][0] for row in synthetic_corpora.load_shard_rows(tmp_path / "out" / item["file"])}
-        for item in shards
-    ]
-    assert not documents[0] & documents[1]
+    rows_by_shard = [synthetic_corpora.load_shard_rows(tmp_path / "out" / item["file"]) for item in shards]
+    first, second = ({token for row in rows for token in row.ids} for rows in rows_by_shard)
+    assert first & second == {CLS, SEP}
     counts = load_manifest(tmp_path / "out")["counts"]
     assert counts["train"]["input_tokens"] == counts["train"]["tokens"] - counts["train"]["special_tokens"]
     assert counts["validation"]["documents"] * 3 < counts["train"]["documents"]
@@ -593,11 +601,12 @@ def test_large_shard_group_is_written_as_several_shards(corpus: UniqueWordCorpus
 
 
 def test_rows_of_a_shard_are_in_a_random_order(
-    build_set: Callable[[str], Path], corpus: UniqueWordCorpus
+    build_set: Callable[[str], Path], corpus: UniqueWordCorpus, token_positions: dict[int, TokenPosition]
 ) -> None:
     document_indices = {document.id: index for index, document in enumerate(corpus.documents)}
     for path in synthetic_corpora.list_shards(build_set("electra"), "train"):
-        order = [document_indices[row.spans[0][0]] for row in synthetic_corpora.load_shard_rows(path)]
+        rows = synthetic_corpora.load_shard_rows(path)
+        order = [document_indices[token_positions[row.ids[1]].document] for row in rows]
         assert abs(statistics.correlation(range(len(order)), order)) < 3 / math.sqrt(len(order))
 
 
@@ -623,7 +632,7 @@ def test_another_seed_gives_other_rows(
 def test_preset_gives_the_rows_of_its_recipe(
     name: str, prose: tuple[Path, Path], vocabulary: Path, tmp_path: Path
 ) -> None:
-    """The tokens of each span are in the sentences that it names, in sets of prose."""
+    """The tokens of each part of a row are those of a document, in sets of prose."""
     recipe = example_recipes.PRESETS[name]
     if name == "bioalbert":
         options = ("--preset", "bioalbert", "--size", "130")
@@ -641,7 +650,11 @@ def test_preset_gives_the_rows_of_its_recipe(
     }
     assert counts["documents"] == len(encoded) == 128
     sizes = {id_: sum(map(len, sentences)) for id_, sentences in encoded.items()}
-    validation_ids = synthetic_corpora.load_validation_documents(tmp_path / "out")
+    is_validation = CountConfig(validation_fraction=0.1).is_validation
+    pmids = {id_: int(re.findall(r"\d+", id_)[0]) for id_ in encoded}
+    validation_ids = {id_ for id_, pmid in pmids.items() if is_validation(id_, pmid)}
+    texts = [list(itertools.chain.from_iterable(sentences)) for sentences in encoded.values()]
+    joined = [f" {' '.join(map(str, tokens))} " for tokens in texts]
     for split, rows in synthetic_corpora.load_rows_by_split(tmp_path / "out").items():
         passes = recipe.dupe_factor if split == "train" else 1
         split_sizes = {
@@ -657,17 +670,13 @@ def test_preset_gives_the_rows_of_its_recipe(
             assert row.ids[0] == tokenizer.token_to_id("[CLS]")
             assert row.ids[-1] == tokenizer.token_to_id("[SEP]")
             assert not row.split or row.ids[row.split - 1] == tokenizer.token_to_id("[SEP]")
-            tokens_of_spans = [list(tokens) for tokens in span_tokens(row, recipe.objective)]
-            for (document, _, first, end), tokens in zip(row.spans, tokens_of_spans, strict=True):
-                sentence_tokens = [token for sentence in encoded[document][first:end] for token in sentence]
-                if recipe.objective == "electra":
-                    assert not Counter(tokens) - Counter(sentence_tokens)
-                    assert all(is_subsequence(list(segment), sentence_tokens) for segment in row.segments)
-                else:
-                    assert any(
-                        sentence_tokens[index : index + len(tokens)] == tokens
-                        for index in range(len(sentence_tokens))
-                    )
+            if recipe.objective == "electra":
+                assert any(
+                    all(is_subsequence(list(segment), tokens) for segment in row.segments) for tokens in texts
+                )
+            else:
+                for segment in row.segments:
+                    assert any(f" {' '.join(map(str, segment))} " in tokens for tokens in joined)
 
 
 def is_subsequence(subsequence: list[int], sequence: list[int]) -> bool:

@@ -83,19 +83,15 @@ VOCABULARY_MANIFEST = msgspec.to_builtins(
 LENGTH = 8
 
 
-CountedRow = tuple[int, int, int, list[str]]
-"""Tokens, where segment B starts, the label, and the documents of the parts."""
+CountedRow = tuple[int, int, int]
+"""Tokens, where segment B starts, and the label."""
 
 
 def make_counted_batch(rows: list[CountedRow], schema: pa.Schema) -> pa.RecordBatch:
     columns: dict[str, Any] = {
-        "input_ids": [[7] * tokens for tokens, *_ in rows],
-        "split": [split for _, split, *_ in rows],
-        "label": [label for _, _, label, _ in rows],
-        "spans": [
-            [{"document": one, "start": 1, "first_sentence": 0, "end_sentence": 1} for one in documents]
-            for *_, documents in rows
-        ],
+        "input_ids": [[7] * tokens for tokens, _, _ in rows],
+        "split": [split for _, split, _ in rows],
+        "label": [label for _, _, label in rows],
     }
     return pa.record_batch([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
 

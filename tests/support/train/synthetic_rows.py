@@ -106,7 +106,6 @@ def make_record_batch(rows: Sequence[SyntheticRow], shard_schema: pa.Schema) -> 
         "input_ids": [row.ids for row in rows],
         "split": [row.split for row in rows],
         "label": [row.label for row in rows],
-        "spans": [[] for _ in rows],
     }
     arrays = [pa.array(columns[field.name], field.type) for field in shard_schema]
     return pa.RecordBatch.from_arrays(arrays, schema=shard_schema)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,7 +31,7 @@ from bioshards.vocab.pretraining.build import (
     group_shards,
 )
 from bioshards.vocab.pretraining.example_recipes import ExampleRecipe
-from bioshards.vocab.pretraining.objectives import ExampleRow, RowSpan
+from bioshards.vocab.pretraining.objectives import ExampleRow
 from bioshards.vocab.pretraining.row_plan import RowPlan, TokenBlock
 from tests.support.corpus import synthetic_documents
 from tests.support.corpus.manifests import of_pretraining
@@ -186,7 +187,7 @@ def splitmix64(state: int, number: int) -> int:
 
 def make_single_segment_row(document: int, start: int, stop: int, **overrides: Any) -> ExampleRow:
     """Return a row of one segment."""
-    return ExampleRow([(start, stop)], [], (RowSpan(document, 1, 0, 1),), **overrides)
+    return ExampleRow([(start, stop)], [], document, **overrides)
 
 
 def make_schema(size: int = 60_000, labelled: bool = False) -> pa.Schema:
@@ -217,6 +218,17 @@ def read_listed_rows(output: Path, entries: Iterable[Shard]) -> list[dict[str, A
         if entry.file.endswith(".arrow")
         for row in pa.ipc.open_stream(pa.memory_map(str(output / entry.file))).read_all().to_pylist()
     ]
+
+
+def count_text_tokens(rows: Iterable[Mapping[str, Any]]) -> Counter[int]:
+    """Count the tokens of rows, but for special ones."""
+    return Counter(token for row in rows for token in row["input_ids"] if token not in (CLS, SEP))
+
+
+def count_word_tokens(encoder: Encoder, documents: Iterable[Document]) -> Counter[int]:
+    """Count the tokens of documents of :data:`WORDS`."""
+    ids = encoder.get_vocab()
+    return Counter(ids[word] for one in documents for line in one.sentences for word in line.split())
 
 
 def list_files(output: Path) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from math import sqrt
 from typing import Any, Final
 
@@ -71,25 +71,6 @@ def input_positions(row: ExampleRow) -> list[int]:
     """Return the positions of a row's tokens as in ``input_ids``; [CLS] is 0, [SEP] is 1."""
     second = [*expand_ranges(row.segment_b), 1] if row.segment_b else []
     return [0, *expand_ranges(row.segment_a), 1, *second]
-
-
-def assert_spans_match(row: ExampleRow, offsets: Sequence[Sequence[int]]) -> None:
-    """Assert that spans are contiguous and name exactly the sentences of their tokens.
-
-    Args:
-        offsets: the edges of all documents, by the numbers that spans have for them.
-    """
-    tokens = input_positions(row)
-    starts = [span.start for span in row.spans]
-    assert starts[0] == 1
-    assert starts == sorted(set(starts))
-    for span, (start, stop) in zip(row.spans, pairwise([*starts, len(tokens)]), strict=True):
-        text = [token for token in tokens[start:stop] if token >= _FIRST_TOKEN]
-        assert text
-        assert text[0] == tokens[start]
-        bounds = offsets[span.document]
-        assert bounds[span.first_sentence] <= min(text) < bounds[span.first_sentence + 1]
-        assert bounds[span.end_sentence - 1] <= max(text) < bounds[span.end_sentence]
 
 
 def is_near_expected_count(observed: int, trials: int, probability: float) -> bool:

@@ -201,14 +201,12 @@ class PretrainingRow:
     """A row of a pretraining set.
 
     Attributes:
-        spans: (document, start, first sentence, end sentence).
         label: None where the objective has none.
     """
 
     ids: tuple[int, ...]
     split: int
     label: int | None
-    spans: tuple[tuple[str, int, int, int], ...]
 
     @property
     def segments(self) -> tuple[tuple[int, ...], ...]:
@@ -236,12 +234,7 @@ def load_shard_rows(path: Path) -> list[PretrainingRow]:
     """Return the rows of a shard."""
     with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
         return [
-            PretrainingRow(
-                tuple(row["input_ids"]),
-                row["split"],
-                row.get("label"),
-                tuple(tuple(span.values()) for span in row["spans"]),
-            )
+            PretrainingRow(tuple(row["input_ids"]), row["split"], row.get("label"))
             for row in stream.read_all().to_pylist()
         ]
 
@@ -249,8 +242,3 @@ def load_shard_rows(path: Path) -> list[PretrainingRow]:
 def load_rows_by_split(output: Path) -> dict[str, list[PretrainingRow]]:
     """Return the rows of each split."""
     return {split: load_rows(output, split) for split in SPLITS}
-
-
-def load_validation_documents(output: Path) -> set[str]:
-    """Return the documents of the validation rows."""
-    return {span[0] for row in load_rows(output, "validation") for span in row.spans}

@@ -26,6 +26,8 @@ from tests.support.full_disk import FullDiskStorage
 from tests.support.vocab.block_factories import (
     NO_TOKENS,
     build_from_group,
+    count_text_tokens,
+    count_word_tokens,
     list_files,
     make_abstracts,
     make_build_config,
@@ -61,16 +63,16 @@ def test_group_gives_one_shard_per_split_and_a_report(
 def test_validation_split_equals_that_of_word_counting(
     out: Path, shard_group: ShardGroup, encoder: Encoder
 ) -> None:
-    result = build_from_group(out, shard_group, make_build_config(encoder, validation_fraction=0.3, seed=4))
+    recipe = ExampleRecipe("plain", 16)  # which loses nothing
+    config = make_build_config(encoder, recipe, validation_fraction=0.3, seed=4)
+    result = build_from_group(out, shard_group, config)
     counting = CountConfig(validation_fraction=0.3, seed=4)
     for split, held_out in (("train", False), ("validation", True)):
         rows = read_listed_rows(out, [item for item in result.outputs if item.file.startswith(split)])
-        found = {span["document"] for row in rows for span in row["spans"]}
-        assert found == {
-            item.id
-            for item in make_abstracts(1, 80)
-            if counting.is_validation(item.id, item.pmid) == held_out
-        }
+        documents = [
+            item for item in make_abstracts(1, 80) if counting.is_validation(item.id, item.pmid) == held_out
+        ]
+        assert count_text_tokens(rows) == count_word_tokens(encoder, documents)
 
 
 def test_article_is_in_the_split_of_its_abstract(out: Path, tmp_path: Path, encoder: Encoder) -> None:
@@ -146,10 +148,15 @@ def test_every_input_token_is_in_a_row_or_lost(
             - counts["other_document_tokens"]
             + counts["lost_tokens"]
         )
-        tokens = {one.id: sum(len(s.split()) for s in one.sentences) for one in make_abstracts(1, 80)}
+        documents = [
+            one
+            for one in make_abstracts(1, 80)
+            if CountConfig(validation_fraction=0.25).is_validation(one.id, one.pmid)
+            == (split == "validation")
+        ]
         passes = recipe.dupe_factor if split == "train" else 1
-        document_ids = {span["document"] for row in rows for span in row["spans"]}
-        assert counts["input_tokens"] == passes * sum(tokens[id_] for id_ in document_ids)
+        assert counts["documents"] == len(documents)
+        assert counts["input_tokens"] == passes * count_word_tokens(encoder, documents).total()
 
 
 def test_schema_metadata_describes_the_rows(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
@@ -159,7 +166,7 @@ def test_schema_metadata_describes_the_rows(out: Path, shard_group: ShardGroup, 
         with pa.ipc.open_stream(out / shard.file) as stream:
             columns, rows = stream.schema, stream.read_all()
         split = shard.file.partition("/")[0]
-        assert columns.names == ["input_ids", "split", "label", "spans"]
+        assert columns.names == ["input_ids", "split", "label"]
         assert metadata_from_schema(columns) == {
             "objective": "bert",
             "length": 32,
@@ -314,7 +321,7 @@ def test_damaged_input_shard_is_a_failure_without_report(
     ("failing_path", "bytes_before_failure"),
     [
         ("/train/", 0),
-        ("/train/", 3_000),
+        ("/train/", 1_000),
         ("/validation/", 500),
         ("/rejected/", 10),
         ("/build_reports/", 100),

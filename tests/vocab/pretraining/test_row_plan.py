@@ -1,8 +1,9 @@
-"""Row plans written as record batches: token counts and spans."""
+"""Row plans written as record batches: token counts, and documents of the tokens."""
 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby, pairwise
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from bioshards.corpus.shards.pretraining_schema import make_schema
 from bioshards.vocab.encode import EncodedBatch, Encoder
 from bioshards.vocab.pretraining.example_recipes import ExampleRecipe
+from bioshards.vocab.pretraining.objectives import derive_document_key
 from bioshards.vocab.pretraining.row_plan import TokenBlock, plan_rows
 
 CLS, SEP = 101, 102
@@ -45,11 +47,6 @@ def build_rows(
     batches = list(plan.iter_batches(columns, batch_rows=3))
     assert all(batch.num_rows == 3 for batch in batches[:-1])
     return plan, pa.Table.from_batches(batches, columns).to_pylist()
-
-
-def find_sentence(sentences: list[int], token: int) -> int:
-    """Return the index of the sentence with this token; empty sentences count."""
-    return int(np.searchsorted(np.cumsum(sentences), token, side="right"))
 
 
 DOCUMENTS = st.dictionaries(
@@ -92,26 +89,30 @@ def test_every_input_token_is_written_lost_or_counted_as_borrowed(
 
 
 @given(DOCUMENTS, RECIPES, st.integers(0, 9), PASSES)
-def test_spans_name_the_document_and_sentences_of_their_tokens(
+def test_each_segment_is_a_part_of_one_document(
     documents: dict[int, list[int]], recipe: ExampleRecipe, seed: int, passes: int
 ) -> None:
     for row in build_rows(documents, recipe, seed, passes)[1]:
-        ids, split, spans = row["input_ids"], row["split"], row["spans"]
+        ids, split = row["input_ids"], row["split"]
         assert (ids[0], ids[-1]) == (CLS, SEP)
         assert ids.count(CLS) == 1
         assert len(ids) <= recipe.max_seq_length
         assert split == 0 or (ids[split - 1] == SEP and 2 < split < len(ids) - 1)
         assert (ids.count(SEP) == (2 if split else 1)) or recipe.objective == "plain"
-        starts = [span["start"] for span in spans]
-        for span, start, stop in zip(spans, starts, [*starts[1:], len(ids)], strict=True):
-            text = [token for token in ids[start:stop] if token != SEP]
-            (document,) = {token // _DOCUMENT - 1 for token in text}
-            assert span["document"] == format_id(document)
-            sentence_numbers = [find_sentence(documents[document], token % _DOCUMENT) for token in text]
-            assert (span["first_sentence"], span["end_sentence"]) == (
-                min(sentence_numbers),
-                max(sentence_numbers) + 1,
-            )
+        for part in split_documents(row):
+            assert len({token // _DOCUMENT for token in part}) == 1
+            assert part == sorted(part)
+
+
+def split_documents(row: dict[str, Any]) -> list[list[int]]:
+    """Return the tokens between the special tokens of a row."""
+    is_special = {CLS, SEP}.__contains__
+    return [list(part) for special, part in groupby(row["input_ids"], is_special) if not special]
+
+
+def list_documents(row: dict[str, Any]) -> list[int]:
+    """Return the number of the document of each part of a row."""
+    return [part[0] // _DOCUMENT - 1 for part in split_documents(row)]
 
 
 @given(DOCUMENTS, RECIPES.filter(lambda recipe: recipe.objective != "bert"), st.integers(0, 9))
@@ -122,6 +123,28 @@ def test_rows_are_independent_of_document_order(
         return
     backwards = dict(reversed(documents.items()))
     assert build_rows(documents, recipe, seed, 2)[1] == build_rows(backwards, recipe, seed, 2)[1]
+
+
+@given(DOCUMENTS, RECIPES.filter(lambda recipe: recipe.objective in ("electra", "albert")))
+def test_rows_are_independent_of_other_documents(
+    documents: dict[int, list[int]], recipe: ExampleRecipe
+) -> None:
+    if recipe.as_published:
+        return
+    _, together = build_rows(documents, recipe, 3, 2)
+    for document, sentences in documents.items():
+        _, alone = build_rows({document: sentences}, recipe, 3, 2)
+        assert [row for row in together if list_documents(row)[0] == document] == alone
+
+
+def test_plain_rows_are_in_document_key_order() -> None:
+    documents = {number: [20] for number in range(30)}
+    by_key = sorted(documents, key=lambda number: derive_document_key(5, 0, format_id(number)))
+    orders = [list_documents(row) for row in build_rows(documents, ExampleRecipe("plain", 16), 5, 1)[1]]
+    assert {document for order in orders for document in order} == documents.keys()
+    neighbours = {pair for order in orders for pair in pairwise(order)}
+    assert neighbours
+    assert neighbours <= set(pairwise(by_key))
 
 
 def test_no_documents_give_no_rows() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from bioshards.corpus.shards.pretraining_schema import NO_LABEL
 from bioshards.vocab.encode import EncodedBatch
 from bioshards.vocab.pretraining.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.objectives import SEP_RANGE as SEP_RANGE
-from bioshards.vocab.pretraining.objectives import ExampleRow, RowSpan, TokenRange, derive_document_key
+from bioshards.vocab.pretraining.objectives import ExampleRow, TokenRange
 from bioshards.vocab.pretraining.row_plan import RowPlan, TokenBlock
 from bioshards.vocab.pretraining.row_plan import plan_rows as built
 from tests.support.hypothesis_profiles import examples
@@ -45,11 +44,9 @@ def test_block_has_the_sentence_edges_of_each_document() -> None:
     assert block.get_document_ids().to_pylist() == ["pubmed:1", "pubmed:2"]
 
 
-def test_edges_skip_empty_sentences_and_sentence_numbers_count_them() -> None:
+def test_edges_skip_empty_sentences() -> None:
     block = make_block({"pubmed:1": [0, 2, 0, 0, 3, 0], "pubmed:2": [0, 1]})
     assert [list(block[number]) for number in range(2)] == [[2, 4, 7], [7, 8]]
-    found = block.get_sentence_numbers(np.array([0, 0, 1]), np.array([0, 1, 0]))
-    assert found.tolist() == [1, 4, 1]
 
 
 def test_a_document_without_tokens_has_no_sentence() -> None:
@@ -64,7 +61,6 @@ def test_a_sentence_of_control_characters_has_no_tokens(tmp_path: Path) -> None:
     block = TokenBlock(encoder)
     block.add(pa.array(["pubmed:1", "pubmed:2"]), np.array([2, 3]), encoder.encode_all(sentences))
     assert [list(block[number]) for number in range(2)] == [[2, 4], [4, 5]]
-    assert block.get_sentence_numbers(np.array([1]), np.array([0])).tolist() == [1]
     assert block.get_token_ids().tolist() == [
         CLS,
         SEP,
@@ -96,8 +92,6 @@ def test_block_is_independent_of_batching(documents: dict[str, list[int]], chunk
         kept = [place for place, size in enumerate(sentences) if size]
         edges = [first_token + sum(sentences[:place]) for place in kept] + [first_token + sum(sentences)]
         assert list(many_batches[number]) == edges
-        which = np.arange(len(kept))
-        assert many_batches.get_sentence_numbers(np.full(len(kept), number), which).tolist() == kept
         first_token += sum(sentences)
 
 
@@ -129,18 +123,13 @@ def test_an_empty_block_has_no_documents() -> None:
 def test_hand_written_row() -> None:
     block = make_block({"pubmed:1": [2, 0, 3], "pubmed:2": [4]})
     plan = RowPlan(block)
-    spans = (RowSpan(0, 1, 0, 2), RowSpan(1, 7, 0, 1))
-    row = ExampleRow([(2, 4), (4, 6)], [(7, 9)], spans, label=1, lost_tokens=3, other_document_tokens=2)
+    row = ExampleRow([(2, 4), (4, 6)], [(7, 9)], 0, label=1, lost_tokens=3, other_document_tokens=2)
     plan.add_rows([row], [5], [0])
     assert plan_rows(plan, make_schema(labelled=True)) == [
         {
             "input_ids": [CLS, 10, 11, 12, 13, SEP, 15, 16, SEP],
             "split": 6,
             "label": 1,
-            "spans": [
-                {"document": "pubmed:1", "start": 1, "first_sentence": 0, "end_sentence": 3},
-                {"document": "pubmed:2", "start": 7, "first_sentence": 0, "end_sentence": 1},
-            ],
         }
     ]
     assert (len(plan), plan.tokens, plan.special_tokens, plan.lost_tokens, plan.other_document_tokens) == (
@@ -173,19 +162,12 @@ def draw_plans(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[tuple[Exampl
                 found.append(SEP_RANGE)
         return found
 
-    def draw_span() -> RowSpan:
-        document = draw(st.integers(0, len(block) - 1))
-        first = draw(st.integers(0, len(block[document]) - 2))
-        last = draw(st.integers(first + 1, len(block[document]) - 1))
-        return RowSpan(document, draw(st.integers(0, 65_535)), first, last)
-
     rows = []
     for _ in range(draw(st.integers(0, 7))):
         plain = draw(st.booleans())
-        spans = tuple(draw_span() for _ in range(draw(st.integers(1, 3))))
         first, second = draw_ranges(1, plain), [] if plain else draw_ranges(0, False)
         label = draw(st.sampled_from([0, 1, NO_LABEL]))
-        row = ExampleRow(first, second, spans, label, draw(st.integers(0, 9)), draw(st.integers(0, 9)))
+        row = ExampleRow(first, second, 0, label, draw(st.integers(0, 9)), draw(st.integers(0, 9)))
         number = st.one_of(st.integers(0, 3), st.integers(0, (1 << 64) - 1))
         rows.append((row, draw(number), draw(number)))
     return documents, rows
@@ -208,23 +190,10 @@ def compute_expected_row(documents: dict[str, list[int]], row: ExampleRow) -> di
 
     second = [*expand_ranges(row.segment_b), SEP] if row.segment_b else []
     first = [CLS, *expand_ranges(row.segment_a), SEP]
-    spans = []
-    for span in row.spans:
-        name = list(documents)[span.document]
-        sentence_numbers = [number for number, size in enumerate(documents[name]) if size]
-        spans.append(
-            {
-                "document": name,
-                "start": span.start,
-                "first_sentence": sentence_numbers[span.first_sentence],
-                "end_sentence": sentence_numbers[span.end_sentence - 1] + 1,
-            }
-        )
     return {
         "input_ids": first + second,
         "split": len(first) if second else 0,
         "label": row.label,
-        "spans": spans,
     }
 
 
@@ -273,21 +242,14 @@ def test_an_empty_plan_has_no_batch() -> None:
 
 
 @pytest.mark.parametrize("size", [65_536, 65_537])
-def test_largest_row_length_and_sentence_number_fit(size: int) -> None:
-    """A row of 65,535 tokens, a span at its last position, and a sentence number above 65,535."""
+def test_largest_row_length_fits(size: int) -> None:
     block = make_block({"pubmed:1": [1] * 70_000}, make_fake_encoder(size))
     plan = RowPlan(block)
     first, second = [(2, 65_000)], [(65_000, 65_534)]
-    plan.add_rows([ExampleRow(first, second, (RowSpan(0, 65_535, 69_999, 70_000),))], [0], [0])
+    plan.add_rows([ExampleRow(first, second, 0)], [0], [0])
     (row,) = plan_rows(plan, make_schema(size))
     assert len(row["input_ids"]) == 65_535
     assert row["split"] == 65_000
-    assert row["spans"][0] == {
-        "document": "pubmed:1",
-        "start": 65_535,
-        "first_sentence": 69_999,
-        "end_sentence": 70_000,
-    }
     assert row["input_ids"][1] == 10
     if size > 65_536:
         assert row["input_ids"][-2] == 10 + 65_534 - 3
@@ -310,8 +272,6 @@ OBJECTIVES = {
     "albert, as published": ExampleRecipe("albert", 16, 0.2, as_published=True),
     "plain": ExampleRecipe("plain", 16),
 }
-ALONE = ("electra", "electra, overflow", "albert")
-"""Objectives whose rows of a document are independent of other documents."""
 WITH_TOKENS = DOCUMENTS.map(
     lambda documents: {name: [size * 3 for size in of] for name, of in documents.items()}
 )
@@ -331,35 +291,6 @@ def test_every_input_token_is_in_a_row_or_lost(
     )
 
 
-@pytest.mark.parametrize("objective", ALONE)
-@given(documents=WITH_TOKENS, random=st.randoms(use_true_random=False))
-@settings(max_examples=examples(40))
-def test_rows_are_independent_of_document_order(
-    objective: str, documents: dict[str, list[int]], random: Any
-) -> None:
-    """Token ids depend on the position in the block, so rows are compared by their spans."""
-    shuffled = list(documents.items())
-    random.shuffle(shuffled)
-    recipe = OBJECTIVES[objective]
-    found = []
-    for ordered in (documents, dict(shuffled)):
-        rows = plan_rows(built(make_block(ordered), recipe, 3, 2))
-        found.append([(len(row["input_ids"]), row["split"], row["spans"]) for row in rows])
-    assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("objective", ALONE)
-@given(documents=WITH_TOKENS)
-@settings(max_examples=examples(25))
-def test_rows_are_independent_of_other_documents(objective: str, documents: dict[str, list[int]]) -> None:
-    recipe = OBJECTIVES[objective]
-    together = plan_rows(built(make_block(documents), recipe, 3, 2))
-    for name, sentences in documents.items():
-        alone = plan_rows(built(make_block({name: sentences}), recipe, 3, 2))
-        document_rows = [row for row in together if row["spans"][0]["document"] == name]
-        assert [row["spans"] for row in document_rows] == [row["spans"] for row in alone]
-
-
 def test_seed_and_pass_change_the_rows() -> None:
     documents = {f"pubmed:{number}": [4, 3, 6, 2, 5, 7] * 4 for number in range(8)}
     block = make_block(documents)
@@ -372,26 +303,6 @@ def test_seed_and_pass_change_the_rows() -> None:
     counted = [both.count(row) for row in one]
     assert all(counted)  # the first pass is the same with a second
     assert sum(times > 1 for times in counted) < len(one) / 2
-
-
-def test_plain_rows_are_in_document_key_order() -> None:
-    documents = {f"pubmed:{number}": [20] for number in range(30)}
-    document_ids = list(documents)
-    rows = sorted(plan_rows(built(make_block(documents), OBJECTIVES["plain"], 5, 1)), key=get_first_id)
-    order = [span["document"] for row in rows for span in row["spans"]]
-    assert sorted(set(order), key=document_ids.index) == document_ids
-    by_key = sorted(document_ids, key=lambda name: derive_document_key(5, 0, name))
-    adjacent_in_key_order = set(pairwise(by_key))
-    adjacent_in_rows = {
-        (one["document"], other["document"]) for row in rows for one, other in pairwise(row["spans"])
-    }
-    assert adjacent_in_rows
-    assert adjacent_in_rows <= adjacent_in_key_order
-
-
-def get_first_id(row: dict[str, Any]) -> int:
-    number: int = row["input_ids"][1]
-    return number
 
 
 def test_rows_of_one_document_have_distinct_keys() -> None:

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from bioshards.vocab.pretraining import objectives
 from bioshards.vocab.pretraining.example_recipes import ExampleRecipe
-from bioshards.vocab.pretraining.objectives import SEP_RANGE, ExampleRow, RowSpan, count_tokens
+from bioshards.vocab.pretraining.objectives import SEP_RANGE, ExampleRow, count_tokens
 from tests.support.vocab.reference_cases import (
-    assert_spans_match,
     document_offsets,
     expand_ranges,
     input_positions,
@@ -33,19 +32,14 @@ def pack_documents(documents: Sequence[Sequence[int]], length: int) -> list[Exam
 def test_documents_are_joined_with_a_separator() -> None:
     (row,) = pack_documents([[3, 2], [4]], 20)
     assert row.segment_a == [(2, 7), SEP_RANGE, (7, 11)]
-    assert row.spans == (RowSpan(0, 1, 0, 2), RowSpan(1, 7, 0, 1))
+    assert row.document == 0
     assert input_positions(row) == [0, 2, 3, 4, 5, 6, 1, 7, 8, 9, 10, 1]
 
 
 def test_document_continues_in_the_next_row() -> None:
     found = pack_documents([[3, 20], [4]], 10)
     assert [row.segment_a for row in found] == [[(2, 10)], [(10, 18)], [(18, 25)], [(25, 29)]]
-    assert [row.spans for row in found] == [
-        (RowSpan(0, 1, 0, 2),),
-        (RowSpan(0, 1, 1, 2),),
-        (RowSpan(0, 1, 1, 2),),
-        (RowSpan(1, 1, 0, 1),),
-    ]
+    assert [row.document for row in found] == [0, 0, 0, 1]
 
 
 def test_row_does_not_end_with_a_document_separator() -> None:
@@ -66,10 +60,11 @@ def test_one_token_documents_in_the_shortest_row() -> None:
 
 
 def test_documents_are_packed_in_the_given_order() -> None:
-    found = objectives.pack_documents(
+    (row,) = objectives.pack_documents(
         [2, 0, 1], document_offsets([[1], [2], [3]]), ExampleRecipe("plain", 20)
     )
-    assert [[span.document for span in row.spans] for row in found] == [[2, 0, 1]]
+    assert row.document == 2
+    assert row.segment_a == [(5, 8), SEP_RANGE, (2, 3), SEP_RANGE, (3, 5)]
 
 
 def test_no_documents_give_no_rows() -> None:
@@ -82,7 +77,7 @@ def test_many_documents_fill_their_rows() -> None:
     capacity = 126 * len(rows)
     used = sum(count_tokens(row.segment_a) for row in rows)
     assert capacity - used < 126 + len(documents)
-    assert sum(len(row.spans) for row in rows) >= len(documents)
+    assert sum(one != SEP_RANGE for row in rows for one in row.segment_a) >= len(documents)
 
 
 # Invariants
@@ -124,12 +119,4 @@ def test_a_separator_stands_between_two_documents_only(documents: list[list[int]
         separators = [place for place, one in enumerate(row.segment_a) if one == SEP_RANGE]
         assert separators == list(range(1, len(row.segment_a), 2))
         assert len(row.segment_a) % 2 == 1
-        assert len(row.spans) == len(separators) + 1
-        assert all(before.document < after.document for before, after in pairwise(row.spans))
-
-
-@given(DOCUMENTS, st.integers(5, 60))
-def test_spans_name_the_sentences_of_their_tokens(documents: list[list[int]], length: int) -> None:
-    offsets = document_offsets(documents)
-    for row in pack_documents(documents, length):
-        assert_spans_match(row, offsets)
+        assert all(before[1] == after[0] for before, after in pairwise(row.segment_a[::2]))
