@@ -13,7 +13,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.command_line import CommandResult, run_command
 from bioshards.corpus.ui.options import Argument, Option, Overrides, int_at_least, parse_command, worker_count
 from bioshards.corpus.ui.progress import Progress
-from bioshards.evaluate.benchmarks.definition import Split
+from bioshards.evaluate.benchmarks.records import Split
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, LegacyMode, SearchMethod
 from bioshards.evaluate.config.suites import SUITES
 from bioshards.evaluate.contamination import DEFAULT_MIN_SHARED_NGRAMS

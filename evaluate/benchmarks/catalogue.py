@@ -1,27 +1,266 @@
-"""All benchmarks by name: the entries of catalogue.toml, and the functions that count their records."""
+"""All benchmarks by name: what an entry of catalogue.toml holds, how files are found, and records counted.
+
+``verify`` compares every reader with the published counts.
+"""
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import partial
 from importlib import resources
 from inspect import signature
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
-from bioshards.evaluate.benchmarks.definition import SPLITS, Benchmark, Reader
+from bioshards.corpus.errors import InputNotFoundError
+from bioshards.corpus.storage.local_storage import LocalStorage, ignore_extension_case, matches_glob
+from bioshards.corpus.storage.source_file import explain_unreadable
+from bioshards.evaluate.benchmarks.formats import PathsByName
 from bioshards.evaluate.benchmarks.readers import READERS
-from bioshards.evaluate.benchmarks.record_types import (
+from bioshards.evaluate.benchmarks.records import (
+    SPLITS,
+    BenchmarkFileError,
     LabelledText,
     Question,
     Record,
+    RecordsBySplit,
     Relation,
+    Split,
     TaggedSentence,
 )
+
+Reader = Callable[[PathsByName], RecordsBySplit]
+"""Function from the existing files to the records of each split that can be read."""
+RecordCounter = Callable[[Sequence[Record]], Mapping[str, int]]
+"""Function that counts the units in the records of a split."""
+
+
+class MissingSplitPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Replacement for a missing file that lists the examples of a split.
+
+    Attributes:
+        note: sentence that every result carries.
+        affected_splits: splits that then differ from the published ones; their union is the same.
+    """
+
+    note: str
+    affected_splits: tuple[Split, ...]
+
+
+class KnownDiscrepancy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Count of these files that differs from the published one, with the reason.
+
+    Attributes:
+        unit: counted unit, as in ``Benchmark.published_counts``.
+        split: split, or several joined by ``+``.
+        actual: count in these files.
+        is_same_data: True if the paper used the same files and counted them differently.
+    """
+
+    unit: str
+    split: str
+    actual: int
+    reason: str
+    is_same_data: bool = False
+
+
+class FileLayout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One way in which the files of a benchmark are distributed.
+
+    Attributes:
+        patterns: glob pattern (``**`` too) below the benchmarks directory, by file name.
+        files_by_split: names of the files that each split needs; in catalogue.toml by default the file of the
+            split's name.
+        read: reader of the existing files.
+        missing_split_policies: replacement for each optional file.
+        note: property of these files that affects scores.
+        known_discrepancies: counts that differ from the published ones.
+    """
+
+    patterns: Mapping[str, str]
+    files_by_split: Mapping[Split, tuple[str, ...]]
+    read: Reader
+    missing_split_policies: Mapping[str, MissingSplitPolicy] = {}
+    note: str = ""
+    known_discrepancies: tuple[KnownDiscrepancy, ...] = ()
+
+
+ProblemType = Literal[
+    "single_label",
+    "multi_label",
+    "regression",
+    "ranking",
+    "entities",
+    "word_labels",
+    "span_per_passage",
+    "span_per_question",
+]
+MetricName = Literal[
+    "accuracy",
+    "micro_f1",
+    "positive_f1",
+    "yes_no_f1",
+    "multilabel_f1",
+    "pearson",
+    "mean_reciprocal_rank",
+    "entity_f1",
+    "word_f1",
+    "squad_f1",
+    "bioasq_factoid",
+]
+
+
+class TaskSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a model predicts on a benchmark, and the metric of it.
+
+    Attributes:
+        problem_type: selects the task adapter and the head.
+        metric: key of the table of metrics in tasks/task_registry.py.
+        labels: classes in the order of the model's outputs; of a ranking and of ``positive_f1`` the second
+            is the positive one; of ``word_f1`` the entity types.
+        negative_label: class that ``micro_f1`` leaves out.
+        has_entity_pairs: True if an example is a pair of entities in a text.
+    """
+
+    problem_type: ProblemType
+    metric: MetricName
+    labels: tuple[str, ...] = ()
+    negative_label: str | None = None
+    has_entity_pairs: bool = False
+
+
+class Benchmark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One benchmark.
+
+    Attributes:
+        name: name on the command line.
+        title: name in papers.
+        layouts: supported file layouts. The one with most splits is used; of equal ones the first.
+        published_counts: expected counts by unit (``mentions``, ``pairs`` ...) and split; ``train+dev`` is a
+            sum.
+        count_records: function that counts the units in the records of a split.
+        counts_source: publication of the counts.
+        licence: licence of the files.
+        download_from: address of the files, with instructions.
+        has_pmids: True if ``document_id`` of the records holds PMIDs, separated by blanks.
+        task: what a model predicts; None if no task uses this benchmark directly.
+    """
+
+    name: str
+    title: str
+    layouts: tuple[FileLayout, ...]
+    published_counts: Mapping[str, Mapping[str, int]]
+    count_records: RecordCounter
+    counts_source: str
+    licence: str
+    download_from: str
+    has_pmids: bool = False
+    task: TaskSpec | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkFiles:
+    """Files of a benchmark that were found: layout, paths and available splits."""
+
+    benchmark: Benchmark
+    folder: str
+    layout: FileLayout
+    paths: PathsByName
+    splits: tuple[Split, ...]
+
+    @property
+    def _applied_policies(self) -> list[MissingSplitPolicy]:
+        policies = self.layout.missing_split_policies
+        return [policy for name, policy in policies.items() if name not in self.paths]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Properties of these files that affect how a score may be read."""
+        notes = [self.layout.note, *(policy.note for policy in self._applied_policies)]
+        return tuple(dict.fromkeys(filter(None, notes)))
+
+    @property
+    def own_splits(self) -> frozenset[Split]:
+        """Splits that differ from the published ones because a split list is missing."""
+        return frozenset(split for policy in self._applied_policies for split in policy.affected_splits)
+
+    @property
+    def missing_splits(self) -> tuple[Split, ...]:
+        """Splits that the authors distribute and these files lack."""
+        distributed = {split for layout in self.benchmark.layouts for split in layout.files_by_split}
+        return tuple(split for split in SPLITS if split in distributed.difference(self.splits))
+
+
+def locate_benchmark(folder: str, benchmark: Benchmark) -> BenchmarkFiles | None:
+    """Find the files of a benchmark in a directory; None if no split is complete.
+
+    Raises:
+        InputNotFoundError: the directory does not exist.
+        InputUnreadableError: a folder in it cannot be listed.
+    """
+    if not os.path.isdir(folder):
+        raise InputNotFoundError(f"there is no folder {folder} with benchmarks: give --benchmarks FOLDER")
+    with explain_unreadable(folder):
+        paths = [info.path for info in LocalStorage().walk(folder)]
+    candidates = [_match_layout(folder, paths, benchmark, layout) for layout in benchmark.layouts]
+    best = max(candidates, key=lambda candidate: len(candidate.splits))
+    return best if best.splits else None
+
+
+def _match_layout(
+    folder: str, paths: Sequence[str], benchmark: Benchmark, layout: FileLayout
+) -> BenchmarkFiles:
+    paths_by_name = {
+        name: matches
+        for name, pattern in layout.patterns.items()
+        if (matches := _match_paths(folder, paths, pattern))
+    }
+    splits = tuple(
+        split
+        for split in SPLITS
+        if split in layout.files_by_split
+        and all(name in paths_by_name for name in layout.files_by_split[split])
+    )
+    return BenchmarkFiles(benchmark, folder, layout, paths_by_name, splits)
+
+
+def _match_paths(folder: str, paths: Sequence[str], pattern: str) -> list[str]:
+    """Return the paths that match a pattern below the folder, extensions in any case."""
+    parts = ignore_extension_case(pattern).split("/")
+    prefix = os.path.join(folder, "")
+    return [
+        path
+        for path in paths
+        if fnmatchcase(os.path.basename(path), parts[-1])
+        and matches_glob(path.removeprefix(prefix).split("/"), parts)
+    ]
+
+
+def load_records(benchmark_files: BenchmarkFiles) -> RecordsBySplit:
+    """Read the records of all splits that were found.
+
+    Raises:
+        BenchmarkFileError: a file cannot be read, or a split is empty.
+    """
+    records_by_split = benchmark_files.layout.read(benchmark_files.paths)
+    for split in benchmark_files.splits:
+        if not records_by_split.get(split):
+            split_paths = [
+                path
+                for name in benchmark_files.layout.files_by_split[split]
+                for path in benchmark_files.paths[name]
+            ]
+            raise BenchmarkFileError(
+                split_paths[0], None, f"it holds nothing for {split} of {benchmark_files.benchmark.title}"
+            )
+    return {split: records_by_split[split] for split in benchmark_files.splits}
 
 
 def count_sentences(records: Sequence[Record]) -> dict[str, int]:

@@ -18,9 +18,10 @@ from lxml import etree
 
 from bioshards.corpus import archives
 from bioshards.corpus.errors import BadFileError, InvalidValueError
-from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, PathsByName
-from bioshards.evaluate.benchmarks.record_types import TaggedSentence
+from bioshards.evaluate.benchmarks.records import BenchmarkFileError, TaggedSentence
 
+PathsByName = Mapping[str, Sequence[str]]
+"""Sorted paths of the files that exist, by the name that the layout gives them."""
 NumberedLines = Sequence[tuple[int, str]]
 """Lines without line endings, with 1-based numbers."""
 _T = TypeVar("_T")

@@ -20,15 +20,9 @@ from typing import Final, TypeVar
 from lxml import etree
 
 from bioshards.corpus import sentences
-from bioshards.evaluate.benchmarks.definition import (
-    SPLITS,
-    BenchmarkFileError,
-    PathsByName,
-    RecordsBySplit,
-    Split,
-)
 from bioshards.evaluate.benchmarks.formats import (
     JsonValue,
+    PathsByName,
     convert_to_iob2,
     get_only_path,
     iter_archive,
@@ -44,13 +38,17 @@ from bioshards.evaluate.benchmarks.formats import (
     read_sentences,
     read_text,
 )
-from bioshards.evaluate.benchmarks.record_types import (
+from bioshards.evaluate.benchmarks.records import (
+    SPLITS,
     Answer,
+    BenchmarkFileError,
     LabelledText,
     Mention,
     Question,
     Record,
+    RecordsBySplit,
     Relation,
+    Split,
     TaggedSentence,
 )
 

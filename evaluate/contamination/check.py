@@ -15,10 +15,11 @@ import numpy as np
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
-from bioshards.evaluate.benchmarks.definition import Benchmark, Split
-from bioshards.evaluate.contamination import DEFAULT_MIN_SHARED_NGRAMS, contamination_report, example_texts
+from bioshards.evaluate.benchmarks.catalogue import Benchmark
+from bioshards.evaluate.benchmarks.records import Split
+from bioshards.evaluate.contamination import DEFAULT_MIN_SHARED_NGRAMS, contamination_report
 from bioshards.evaluate.contamination.corpus_scan import MatchQuery, open_corpus, scan_shards
-from bioshards.evaluate.contamination.matches import MatchTable, match_examples
+from bioshards.evaluate.contamination.matches import MatchTable, match_examples, read_benchmarks
 from bioshards.evaluate.contamination.ngrams import NgramIndex
 
 
@@ -55,7 +56,7 @@ def check_contamination(
         )
     corpora = [open_corpus(folder) for folder in corpus_dirs]
     os.makedirs(output, exist_ok=True)
-    benchmark_examples = example_texts.read_benchmarks(benchmarks_dir, known_benchmarks, progress)
+    benchmark_examples = read_benchmarks(benchmarks_dir, known_benchmarks, progress)
     with progress.bar(f"hashing the 13-grams of {len(benchmark_examples.texts):,} texts"):
         index = NgramIndex(benchmark_examples.texts)
     is_requested = np.zeros(len(index), bool)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui import html_page
-from bioshards.evaluate.benchmarks.definition import Split
+from bioshards.evaluate.benchmarks.records import Split
 from bioshards.evaluate.contamination.matches import MOSTLY_COVERED_SHARE, ContaminationResult, ExampleMatch
 from bioshards.evaluate.contamination.ngrams import NGRAM_SIZE
 

@@ -14,7 +14,7 @@ import numpy
 from msgspec import structs
 
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
-from bioshards.evaluate.benchmarks.known_files import FileStatus
+from bioshards.evaluate.benchmarks.verification import FileStatus
 from bioshards.evaluate.metrics.metric import Metric, Numbers
 from bioshards.evaluate.report import bootstrap
 from bioshards.evaluate.report.blurb import compute_blurb
@@ -54,7 +54,7 @@ class TaskScores:
         test: scores on test by name.
         dev: scores on dev by name; empty if the last epoch was selected.
         majority: scores of the majority baseline on test by name.
-        file_status: what is known of the files (benchmarks/known_files.py).
+        file_status: what is known of the files (benchmarks/verification.py).
         changed_settings: ``value`` and ``default`` of each setting that is not the suite's.
         seconds: run time of all seeds.
     """

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from bioshards.evaluate.benchmarks.known_files import FileStatus
+from bioshards.evaluate.benchmarks.verification import FileStatus
 from bioshards.evaluate.report import bootstrap
 from bioshards.evaluate.report.blurb import BLURB_TASKS, TASKS_BY_TYPE, compute_blurb
 from bioshards.evaluate.report.published import PUBLISHED_TABLES, PublishedTable

@@ -18,7 +18,7 @@ import msgspec
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, BenchmarkNotFoundError
+from bioshards.evaluate.benchmarks.records import BenchmarkFileError, BenchmarkNotFoundError
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, SearchMethod, override_recipe
 from bioshards.evaluate.runs.fine_tuner import NaNLossError
 from bioshards.evaluate.runs.results import ResultError

@@ -14,7 +14,7 @@ import msgspec
 from bioshards.corpus.errors import InputNotFoundError, UserError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import explain_unreadable
-from bioshards.evaluate.benchmarks.known_files import FileStatus
+from bioshards.evaluate.benchmarks.verification import FileStatus
 
 FORMAT: Final = 3
 """Format of the result files; others are refused."""
@@ -40,7 +40,7 @@ class Provenance(msgspec.Struct, frozen=True):
     Attributes:
         files: SHA-256 of each file.
         counts: by unit and split (``Benchmark.count_records``).
-        file_status: what is known of the files (benchmarks/known_files.py).
+        file_status: what is known of the files (benchmarks/verification.py).
         notes: properties of the files that affect how a score may be read.
     """
 

@@ -21,8 +21,13 @@ from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.locks import lock_folder
 from bioshards.corpus.ui.progress import Progress, ProgressBar
-from bioshards.evaluate.benchmarks.definition import BenchmarkFileError, BenchmarkNotFoundError, Split
-from bioshards.evaluate.benchmarks.record_types import Question, Record
+from bioshards.evaluate.benchmarks.records import (
+    BenchmarkFileError,
+    BenchmarkNotFoundError,
+    Question,
+    Record,
+    Split,
+)
 from bioshards.evaluate.config import suites
 from bioshards.evaluate.metrics.metric import Metric, Numbers
 from bioshards.evaluate.modeling.encoder import Checkpoint, Example, load_encoder

@@ -8,17 +8,23 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from bioshards.evaluate.benchmarks import definition, subsets, verification
-from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
-from bioshards.evaluate.benchmarks.definition import (
+from bioshards.evaluate.benchmarks import verification
+from bioshards.evaluate.benchmarks.catalogue import (
+    BENCHMARKS,
     Benchmark,
     BenchmarkFiles,
+    load_records,
+    locate_benchmark,
+)
+from bioshards.evaluate.benchmarks.records import (
     BenchmarkNotFoundError,
+    Record,
     RecordsBySplit,
     Split,
+    sample_records,
+    split_off_dev,
 )
-from bioshards.evaluate.benchmarks.known_files import judge_files, worse_status
-from bioshards.evaluate.benchmarks.record_types import Record
+from bioshards.evaluate.benchmarks.verification import judge_files, worse_status
 from bioshards.evaluate.runs.results import Provenance
 from bioshards.evaluate.tasks.task_registry import PlannedTask
 
@@ -59,7 +65,7 @@ def load_task_data(
         BENCHMARKS[planned_task.task.benchmark],
         [split for split in needed_splits if split != "dev"],
     )
-    all_records = definition.load_records(benchmark_files)
+    all_records = load_records(benchmark_files)
     provenance = _describe_provenance(benchmark_files, all_records, needed_splits)
     records_by_split: dict[Split, Sequence[Record]] = {
         split: all_records[split] for split in needed_splits if split in all_records
@@ -67,12 +73,12 @@ def load_task_data(
     if planned_task.recipe.train_on == "train+dev":
         records_by_split["train"] = [*all_records["train"], *all_records.get("dev", ())]
     if "dev" in needed_splits and "dev" not in records_by_split:
-        records_by_split["train"], records_by_split["dev"] = subsets.split_off_dev(records_by_split["train"])
+        records_by_split["train"], records_by_split["dev"] = split_off_dev(records_by_split["train"])
         provenance.notes.append(NO_OFFICIAL_DEV_NOTE)
     squad_records: Sequence[Record] = ()
     if planned_task.recipe.squad_transfer != "no":
         squad_files = _require_files(benchmarks_dir, BENCHMARKS["squad"], ("train",))
-        squad_by_split = definition.load_records(squad_files)
+        squad_by_split = load_records(squad_files)
         squad_records, squad_provenance = (
             squad_by_split["train"],
             _describe_provenance(squad_files, squad_by_split, ("train",)),
@@ -88,7 +94,7 @@ def load_task_data(
         if squad_records:
             records_by_name["squad"] = squad_records
         sampled_records = {
-            name: subsets.sample_records(records, max_examples) for name, records in records_by_name.items()
+            name: sample_records(records, max_examples) for name, records in records_by_name.items()
         }
         if any(len(sampled_records[name]) < len(records_by_name[name]) for name in records_by_name):
             sample_sizes = {name: len(records) for name, records in sampled_records.items()}
@@ -100,7 +106,7 @@ def load_task_data(
 def _require_files(
     benchmarks_dir: str, benchmark: Benchmark, needed_splits: Sequence[Split]
 ) -> BenchmarkFiles:
-    benchmark_files = definition.locate_benchmark(benchmarks_dir, benchmark)
+    benchmark_files = locate_benchmark(benchmarks_dir, benchmark)
     missing = [
         split for split in needed_splits if benchmark_files is None or split not in benchmark_files.splits
     ]

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.evaluate.benchmarks.record_types import Record, Relation
+from bioshards.evaluate.benchmarks.records import Record, Relation
 from bioshards.evaluate.modeling.encoder import EncodedBatch, Example
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer
 from bioshards.evaluate.tasks.classification import Classification, compute_class_weights

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from bioshards.evaluate.metrics.qa import FACTOID_ANSWERS
+from bioshards.evaluate.metrics.text_metrics import FACTOID_ANSWERS
 
 Candidate = tuple[str, float]
 """Text and probability of an answer."""

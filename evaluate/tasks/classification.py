@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.evaluate.benchmarks.record_types import LabelledText, Record, Relation
+from bioshards.evaluate.benchmarks.records import LabelledText, Record, Relation
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, parse_class_weights
 from bioshards.evaluate.modeling.encoder import EncodedBatch, Example
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer

@@ -7,13 +7,8 @@ from collections.abc import Collection
 
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
-from bioshards.evaluate.benchmarks.definition import (
-    Benchmark,
-    BenchmarkNotFoundError,
-    load_records,
-    locate_benchmark,
-)
-from bioshards.evaluate.benchmarks.record_types import Record, Relation, record_texts
+from bioshards.evaluate.benchmarks.catalogue import Benchmark, load_records, locate_benchmark
+from bioshards.evaluate.benchmarks.records import BenchmarkNotFoundError, Record, Relation, record_texts
 from bioshards.evaluate.tasks.relations import build_relation_input
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from bioshards.evaluate.benchmarks.record_types import Question, Record
+from bioshards.evaluate.benchmarks.records import Question, Record
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.modeling.encoder import EncodedBatch, Example, pad_rows
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer, Offsets

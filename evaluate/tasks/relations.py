@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.evaluate.benchmarks.record_types import Mention, Relation
+from bioshards.evaluate.benchmarks.records import Mention, Relation
 
 EntityFormat = Literal["placeholders", "markers", "original"]
 CharacterRange = tuple[int, int]

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bioshards.evaluate.benchmarks.record_types import Record, TaggedSentence
+from bioshards.evaluate.benchmarks.records import Record, TaggedSentence
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, LegacyMode
 from bioshards.evaluate.metrics import tag_schemes
 from bioshards.evaluate.metrics.tag_f1 import count_words_read

@@ -10,20 +10,20 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
-from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
-from bioshards.evaluate.benchmarks.definition import MetricName, ProblemType, TaskSpec
+from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS, MetricName, ProblemType, TaskSpec
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, LegacyMode, override_recipe
 from bioshards.evaluate.config.suites import DEFAULT_SUITE, SUITES
 from bioshards.evaluate.metrics.metric import Metric
-from bioshards.evaluate.metrics.qa import bioasq_factoid, squad_f1
 from bioshards.evaluate.metrics.tag_f1 import biobert_tag_f1, entity_f1, merge_entity_types, word_f1
 from bioshards.evaluate.metrics.text_metrics import (
     accuracy,
+    bioasq_factoid,
     mean_reciprocal_rank,
     micro_f1,
     multilabel_f1,
     pearson,
     positive_f1,
+    squad_f1,
     yes_no_f1,
 )
 

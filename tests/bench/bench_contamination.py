@@ -19,8 +19,8 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.contamination import corpus_scan as contamination_corpus
-from bioshards.evaluate.contamination import example_texts as contamination_examples
 from bioshards.evaluate.contamination.corpus_scan import Corpus, MatchQuery
+from bioshards.evaluate.contamination.matches import read_benchmarks
 from bioshards.evaluate.contamination.ngrams import NGRAM_SIZE, NgramIndex
 from tests.bench.harness import timing
 from tests.bench.harness.bench_runner import ratios_by_round
@@ -66,9 +66,7 @@ def main() -> None:
         contamination_corpus.open_corpus(folder)
         for folder in build_document_dirs(options.shards, Path("build/bench-text").resolve())
     ]
-    texts = contamination_examples.read_benchmarks(
-        f"{get_data_dir()}/benchmarks", BENCHMARKS.values(), Progress(None)
-    ).texts
+    texts = read_benchmarks(f"{get_data_dir()}/benchmarks", BENCHMARKS.values(), Progress(None)).texts
     started = time.process_time()
     index = NgramIndex(texts)
     indexing = time.process_time() - started

@@ -10,8 +10,13 @@ from bioshards.corpus.stats import directory_stats, report
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.contamination import contamination_report
 from bioshards.evaluate.contamination.corpus_scan import Corpus, CorpusDocument
-from bioshards.evaluate.contamination.example_texts import BenchmarkExample, BenchmarkExamples
-from bioshards.evaluate.contamination.matches import ContaminationResult, DocumentMatch, ExampleMatch
+from bioshards.evaluate.contamination.matches import (
+    BenchmarkExample,
+    BenchmarkExamples,
+    ContaminationResult,
+    DocumentMatch,
+    ExampleMatch,
+)
 from bioshards.evaluate.report import report_file
 from bioshards.evaluate.report.blurb import BLURB_TASKS
 from bioshards.vocab.report import vocabulary_report

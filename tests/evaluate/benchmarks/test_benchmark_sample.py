@@ -9,9 +9,14 @@ from functools import cache
 
 import pytest
 
-from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
-from bioshards.evaluate.benchmarks.definition import SPLITS, RecordsBySplit, load_records, locate_benchmark
-from bioshards.evaluate.benchmarks.record_types import LabelledText, Relation, TaggedSentence
+from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS, load_records, locate_benchmark
+from bioshards.evaluate.benchmarks.records import (
+    SPLITS,
+    LabelledText,
+    RecordsBySplit,
+    Relation,
+    TaggedSentence,
+)
 from bioshards.evaluate.metrics.tag_f1 import entity_f1
 from bioshards.evaluate.tasks.task_registry import TASKS, Task
 from tests.support.evaluate.majority_baseline import predict_majority

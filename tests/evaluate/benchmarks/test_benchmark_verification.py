@@ -11,20 +11,19 @@ import pytest
 from msgspec.structs import replace
 
 from bioshards.evaluate.benchmarks import verification
-from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS, count_sentences
-from bioshards.evaluate.benchmarks.definition import (
-    SPLITS,
+from bioshards.evaluate.benchmarks.catalogue import (
+    BENCHMARKS,
     Benchmark,
     BenchmarkFiles,
     FileLayout,
     KnownDiscrepancy,
     MissingSplitPolicy,
-    RecordsBySplit,
-    Split,
+    count_sentences,
     load_records,
 )
 from bioshards.evaluate.benchmarks.formats import read_sentences
 from bioshards.evaluate.benchmarks.readers import read_each_split
+from bioshards.evaluate.benchmarks.records import SPLITS, RecordsBySplit, Split
 from bioshards.evaluate.benchmarks.verification import (
     CountCheck,
     Verdict,

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.evaluate.benchmarks.definition import BenchmarkFileError
 from bioshards.evaluate.benchmarks.readers import (
     BIOSSES_DEV_IDS,
     BIOSSES_TEST_IDS,
@@ -23,7 +22,7 @@ from bioshards.evaluate.benchmarks.readers import (
     read_hoc_abstract,
     split_pubmedqa,
 )
-from bioshards.evaluate.benchmarks.record_types import LabelledText
+from bioshards.evaluate.benchmarks.records import BenchmarkFileError, LabelledText
 from tests.support.evaluate.benchmark_files import assert_refused, find_files, load_splits, write_file
 from tests.support.hypothesis_profiles import examples
 

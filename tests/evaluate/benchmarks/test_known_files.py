@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.evaluate.benchmarks import known_files
+from bioshards.evaluate.benchmarks import verification
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
-from bioshards.evaluate.benchmarks.known_files import FileStatus, judge_files, worse_status
-from bioshards.evaluate.benchmarks.verification import check_benchmark, format_table
+from bioshards.evaluate.benchmarks.verification import (
+    FileStatus,
+    check_benchmark,
+    format_table,
+    judge_files,
+    worse_status,
+)
 from tests.support.evaluate.benchmark_files import find_files
 from tests.support.evaluate.evaluate_commands import copy_benchmarks
 from tests.support.paths import BENCHMARK_SAMPLE
@@ -28,7 +33,7 @@ def write_tagged_files(folder: Path, *words: str) -> Path:
 
 
 def test_list_of_known_files_has_sources_and_whole_digests() -> None:
-    sources = known_files._load_known_sources()
+    sources = verification._load_known_sources()
     assert len(sources) > 50
     assert all(len(digest) == 64 and int(digest, 16) for digest in sources)
     assert all(source.startswith(("github.com/", "rajpurkar.github.io/")) for source in sources.values())
@@ -51,7 +56,7 @@ def test_files_are_verified_if_each_is_known_and_the_counts_agree(
     expected: FileStatus,
 ) -> None:
     digests = {hashlib.sha256(f"{word}\tO\n".encode()).hexdigest(): "somewhere" for word in known_words}
-    monkeypatch.setattr(known_files, "_load_known_sources", lambda: digests)
+    monkeypatch.setattr(verification, "_load_known_sources", lambda: digests)
     files = find_files(write_tagged_files(tmp_path, "a", "b", "c"), "ncbi-disease")
     judgement = judge_files(files, do_counts_agree)
     assert judgement.status == expected
@@ -64,7 +69,7 @@ def test_known_files_without_those_of_a_split_are_partial(
 ) -> None:
     """A split that a task does not need, or that the authors do not distribute, is not missed."""
     monkeypatch.setattr(
-        known_files, "_load_known_sources", lambda: {hashlib.sha256(b"a\tO\n").hexdigest(): "somewhere"}
+        verification, "_load_known_sources", lambda: {hashlib.sha256(b"a\tO\n").hexdigest(): "somewhere"}
     )
     write_tagged_files(tmp_path, "a", "a", "a")
     (tmp_path / "NCBI-disease-IOB" / "devel.tsv").unlink()

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from bioshards.evaluate.benchmarks.definition import BenchmarkFileError
 from bioshards.evaluate.benchmarks.readers import read_squad
-from bioshards.evaluate.benchmarks.record_types import Answer, LabelledText, Question
+from bioshards.evaluate.benchmarks.records import Answer, BenchmarkFileError, LabelledText, Question
 from tests.support.evaluate.benchmark_files import assert_refused, find_files, load_splits, write_file
 
 QA = "electramed/QA/BioASQ"

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from bioshards.evaluate.benchmarks.catalogue import count_sentences
-from bioshards.evaluate.benchmarks.definition import SPLITS, Split
 from bioshards.evaluate.benchmarks.formats import read_sentences
 from bioshards.evaluate.benchmarks.readers import read_pubtator
-from bioshards.evaluate.benchmarks.record_types import TaggedSentence
+from bioshards.evaluate.benchmarks.records import SPLITS, Split, TaggedSentence
 from tests.support.evaluate.benchmark_files import load_split
 from tests.support.real_data import DATA, needs_data
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bioshards.evaluate.benchmarks.record_types import LabelledText, Question, Relation
+from bioshards.evaluate.benchmarks.records import LabelledText, Question, Relation
 from tests.support.evaluate.benchmark_files import load_split, load_splits
 from tests.support.real_data import DATA, needs_data
 

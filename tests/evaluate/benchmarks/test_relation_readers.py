@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.evaluate.benchmarks.definition import BenchmarkFileError
 from bioshards.evaluate.benchmarks.readers import parse_ddi_pairs, read_chemprot_pairs
-from bioshards.evaluate.benchmarks.record_types import Mention, Relation
+from bioshards.evaluate.benchmarks.records import BenchmarkFileError, Mention, Relation
 from tests.support.evaluate.benchmark_files import (
     assert_refused,
     find_files,

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.evaluate.benchmarks.definition import BenchmarkFileError
 from bioshards.evaluate.benchmarks.readers import read_texts
-from bioshards.evaluate.benchmarks.record_types import LabelledText
+from bioshards.evaluate.benchmarks.records import BenchmarkFileError, LabelledText
 from tests.support.evaluate.benchmark_files import assert_refused, load_splits, write_file
 from tests.support.hypothesis_profiles import examples
 

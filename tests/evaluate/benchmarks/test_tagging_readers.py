@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bioshards.evaluate.benchmarks import readers
-from bioshards.evaluate.benchmarks.definition import load_records
-from bioshards.evaluate.benchmarks.record_types import LabelledText, Record, TaggedSentence
+from bioshards.evaluate.benchmarks.catalogue import load_records
+from bioshards.evaluate.benchmarks.records import LabelledText, Record, TaggedSentence
 from tests.support.evaluate.benchmark_files import find_files
 from tests.support.evaluate.iob_files import assert_rejected, write_benchmark_files
 

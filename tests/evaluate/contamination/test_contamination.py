@@ -11,19 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.evaluate.benchmarks.definition import (
-    Benchmark,
-    FileLayout,
-    MissingSplitPolicy,
-)
-from bioshards.evaluate.benchmarks.record_types import (
-    Answer,
-    Mention,
-    Question,
-    Record,
-    Relation,
-    TaggedSentence,
-)
+from bioshards.evaluate.benchmarks.catalogue import Benchmark, FileLayout, MissingSplitPolicy
+from bioshards.evaluate.benchmarks.records import Answer, Mention, Question, Record, Relation, TaggedSentence
 from bioshards.evaluate.contamination import corpus_scan
 from tests.support.evaluate.contaminated_corpora import (
     count_records,

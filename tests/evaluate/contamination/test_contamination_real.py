@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
-from bioshards.evaluate.benchmarks.definition import BenchmarkFiles, load_records, locate_benchmark
-from bioshards.evaluate.benchmarks.record_types import record_texts
+from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS, BenchmarkFiles, load_records, locate_benchmark
+from bioshards.evaluate.benchmarks.records import record_texts
 from tests.support.evaluate.contaminated_corpora import (
     read_excluded_ids,
     read_tsv,

@@ -19,7 +19,8 @@ from bioshards.corpus.lifecycle import id_lists
 from bioshards.corpus.manifest import write_manifest
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import ProgressBar
-from bioshards.evaluate.benchmarks.definition import Benchmark, BenchmarkFileError, BenchmarkNotFoundError
+from bioshards.evaluate.benchmarks.catalogue import Benchmark
+from bioshards.evaluate.benchmarks.records import BenchmarkFileError, BenchmarkNotFoundError
 from bioshards.evaluate.contamination import corpus_scan
 from bioshards.evaluate.contamination.corpus_scan import CorpusError
 from tests.support.corpus.manifests import of_words

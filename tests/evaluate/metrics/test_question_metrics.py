@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.evaluate.metrics.qa import bioasq_factoid, normalise_answer, squad_f1
+from bioshards.evaluate.metrics.text_metrics import bioasq_factoid, normalise_answer, squad_f1
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,16 @@ import numpy
 import pytest
 
 from bioshards.evaluate.metrics.metric import Metric
-from bioshards.evaluate.metrics.qa import bioasq_factoid, squad_f1
 from bioshards.evaluate.metrics.tag_f1 import entity_f1, word_f1
 from bioshards.evaluate.metrics.text_metrics import (
     accuracy,
+    bioasq_factoid,
     mean_reciprocal_rank,
     micro_f1,
     multilabel_f1,
     pearson,
     positive_f1,
+    squad_f1,
     yes_no_f1,
 )
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
-from bioshards.evaluate.benchmarks.definition import load_records, locate_benchmark
+from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS, load_records, locate_benchmark
 from bioshards.evaluate.config.suites import SUITES
 from bioshards.evaluate.runs import results as result_files
 from bioshards.evaluate.runs import run

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from bioshards.corpus.ui.progress import Progress
-from bioshards.evaluate.benchmarks.record_types import LabelledText, Record
+from bioshards.evaluate.benchmarks.records import LabelledText, Record
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.config.suites import SUITES
 from bioshards.evaluate.modeling.encoder import inspect_checkpoint, load_encoder

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from bioshards.evaluate.benchmarks.record_types import Mention, Relation
+from bioshards.evaluate.benchmarks.records import Mention, Relation
 from bioshards.evaluate.tasks.relations import (
     ENTITY_MARKERS,
     RelationInput,

@@ -13,14 +13,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.evaluate.benchmarks import subsets
-from bioshards.evaluate.benchmarks.record_types import (
+from bioshards.evaluate.benchmarks.records import (
     Answer,
     LabelledText,
     Mention,
     Question,
     Relation,
     TaggedSentence,
+    sample_records,
+    split_off_dev,
 )
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.modeling.encoder import (
@@ -488,7 +489,7 @@ def test_answer_probabilities_are_a_softmax_over_texts() -> None:
 @given(st.lists(st.integers(0, 30), min_size=2, max_size=80), st.integers(1, 60))
 def test_samples_and_dev_sets_keep_groups_together(groups: list[int], limit: int) -> None:
     records = [LabelledText(str(index), "x", "0", group_id=f"q{group}") for index, group in enumerate(groups)]
-    sample = subsets.sample_records(records, limit)
+    sample = sample_records(records, limit)
     group_ids = {record.group_id for record in sample}
     assert sample
     assert [
@@ -496,8 +497,8 @@ def test_samples_and_dev_sets_keep_groups_together(groups: list[int], limit: int
     ] == sorted(sample, key=records.index)
     largest = max(groups.count(group) for group in groups)
     assert len(sample) <= max(limit, largest)
-    train, dev = subsets.split_off_dev(records)
+    train, dev = split_off_dev(records)
     assert dev
     assert {record.group_id for record in train}.isdisjoint(record.group_id for record in dev)
     assert sorted([*train, *dev], key=records.index) == records
-    assert {record.id for record in subsets.split_off_dev(records[::-1])[1]} == {record.id for record in dev}
+    assert {record.id for record in split_off_dev(records[::-1])[1]} == {record.id for record in dev}

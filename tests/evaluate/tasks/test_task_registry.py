@@ -15,8 +15,7 @@ import torch
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
-from bioshards.evaluate.benchmarks.definition import SPLITS
-from bioshards.evaluate.benchmarks.record_types import TaggedSentence
+from bioshards.evaluate.benchmarks.records import SPLITS, TaggedSentence
 from bioshards.evaluate.config import suites
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, LegacyMode, override_recipe
 from bioshards.evaluate.config.suites import SUITES

@@ -10,14 +10,8 @@ from typing import TypeVar
 
 import pytest
 
-from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
-from bioshards.evaluate.benchmarks.definition import (
-    BenchmarkFileError,
-    BenchmarkFiles,
-    load_records,
-    locate_benchmark,
-)
-from bioshards.evaluate.benchmarks.record_types import Record
+from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS, BenchmarkFiles, load_records, locate_benchmark
+from bioshards.evaluate.benchmarks.records import BenchmarkFileError, Record
 
 _RecordT = TypeVar("_RecordT")
 

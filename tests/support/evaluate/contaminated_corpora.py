@@ -9,14 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bioshards.corpus.ui.progress import Progress
-from bioshards.evaluate.benchmarks.definition import (
-    Benchmark,
-    FileLayout,
-    PathsByName,
-    RecordsBySplit,
-    Split,
-)
-from bioshards.evaluate.benchmarks.record_types import LabelledText, Record
+from bioshards.evaluate.benchmarks.catalogue import Benchmark, FileLayout
+from bioshards.evaluate.benchmarks.formats import PathsByName
+from bioshards.evaluate.benchmarks.records import LabelledText, Record, RecordsBySplit, Split
 from bioshards.evaluate.contamination.check import check_contamination
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.evaluate.benchmarks.definition import BenchmarkFileError
+from bioshards.evaluate.benchmarks.records import BenchmarkFileError
 
 CRICHTON_SAMPLE = "Zorbin\tB-Chemical\nacid\tI-Chemical\ncured\tO\n.\tO\n\nNo\tO\nzorbin\tB-Chemical\n\n"
 

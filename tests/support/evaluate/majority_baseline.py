@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bioshards.evaluate.benchmarks.definition import ProblemType
+from bioshards.evaluate.benchmarks.catalogue import ProblemType
 from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
 from bioshards.evaluate.modeling.tokenization import ModelTokenizer
 from bioshards.evaluate.tasks.adapter import TaskAdapter

@@ -11,7 +11,7 @@ from unittest import mock
 import numpy
 from msgspec import structs
 
-from bioshards.evaluate.benchmarks.known_files import FileStatus
+from bioshards.evaluate.benchmarks.verification import FileStatus
 from bioshards.evaluate.metrics.metric import Metric
 from bioshards.evaluate.metrics.tag_f1 import entity_f1
 from bioshards.evaluate.metrics.text_metrics import accuracy, micro_f1, pearson, positive_f1

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from bioshards.evaluate.benchmarks.record_types import Mention
+from bioshards.evaluate.benchmarks.records import Mention
 
 ENTITY_NAMES: Final[Mapping[str, Sequence[str]]] = {
     "drug": (
