@@ -14,9 +14,8 @@ from bioshards.corpus.ui.command_line import CommandResult, run_command
 from bioshards.corpus.ui.options import Argument, Option, Overrides, int_at_least, parse_command, worker_count
 from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.records import Split
-from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, LegacyMode, SearchMethod
-from bioshards.evaluate.config.suites import SUITES
 from bioshards.evaluate.contamination import DEFAULT_MIN_SHARED_NGRAMS
+from bioshards.evaluate.recipes import SUITES, FineTuneRecipe, LegacyMode, SearchMethod
 
 if TYPE_CHECKING:
     from bioshards.evaluate.runs.run import EvaluateJob, RunSummary
@@ -65,14 +64,14 @@ class ModelOptions:
         str | None, Option("recipe options as lines NAME = VALUE, with _ for -", metavar="FILE.toml")
     ] = None
     recipe: Annotated[
-        Overrides[FineTuneRecipe], Option(group="recipe (default: each task's own, config/suites.py)")
+        Overrides[FineTuneRecipe], Option(group="recipe (default: each task's own, recipes.py)")
     ]
 
     def make_job(self, progress: Progress, num_seeds: int | None = None) -> EvaluateJob:
         """Load the checkpoint, and return the job of these options."""
         import torch
 
-        from bioshards.evaluate.modeling.encoder import inspect_checkpoint
+        from bioshards.evaluate.encoder import inspect_checkpoint
         from bioshards.evaluate.runs.run import EvaluateJob
         from bioshards.evaluate.tasks.task_registry import plan_tasks
         from bioshards.train.distributed import find_device
@@ -134,14 +133,10 @@ class SearchOptions(ModelOptions):
 
     def run(self, progress: Progress) -> CommandResult:
         """Search hyperparameters by the score on dev."""
-        from bioshards.evaluate.runs.hyperparameter_search import (
-            SearchConfig,
-            load_grid,
-            search_hyperparameters,
-        )
+        from bioshards.evaluate.runs.hyperparameter_search import load_grid, search_hyperparameters
 
-        config = SearchConfig(load_grid(self.grid), self.method, self.max_trials, self.first_seed)
-        lines, failures = search_hyperparameters(self.make_job(progress), config)
+        grid = load_grid(self.grid)
+        lines, failures = search_hyperparameters(self.make_job(progress), grid, self.method, self.max_trials)
         return CommandResult("\n".join([*lines, *failures]), FAILED if failures else OK)
 
 
@@ -191,9 +186,9 @@ class ReportOptions:
 
     def run(self, _progress: Progress) -> CommandResult:
         """Compare results with published scores."""
-        from bioshards.evaluate.report import report_file
+        from bioshards.evaluate.report import report_pages
 
-        return CommandResult(report_file.write_report(LocalStorage(), self.results, self.output))
+        return CommandResult(report_pages.write_report(LocalStorage(), self.results, self.output))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

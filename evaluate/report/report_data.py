@@ -1,15 +1,16 @@
 """Report as plain data: the content of report.json, and the input of the HTML and Markdown pages.
 
-The report depends on the results alone: same results, same bytes. Scores are in per cent, correlations and
-MRR too.
+Results are grouped by suite, task and model; results that contradict each other are refused. The report
+depends on the results alone: same results, same bytes. Scores are in per cent, correlations and MRR too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+import msgspec
 import numpy
 from msgspec import structs
 
@@ -17,9 +18,7 @@ from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.benchmarks.verification import FileStatus
 from bioshards.evaluate.metrics.metric import Metric, Numbers
 from bioshards.evaluate.report import bootstrap
-from bioshards.evaluate.report.blurb import compute_blurb
-from bioshards.evaluate.report.published import PUBLISHED_TABLES, TASK_TITLES
-from bioshards.evaluate.report.seed_results import MeanScore, SeedResults, group_by_model, test_set_key
+from bioshards.evaluate.report.published import PUBLISHED_TABLES, TASK_TITLES, Score, compute_blurb
 from bioshards.evaluate.runs.results import Result, ResultError
 from bioshards.evaluate.tasks.task_registry import TASKS, find_recipe
 
@@ -28,6 +27,8 @@ STANDARD_DEVIATION: Final = "numpy.std over seeds, ddof 0"
 _SUITE_ORDER: Final = ("blurb", "bio-electra", "electramed", "bioalbert")
 """Order of the papers' suites in a report; others follow by name."""
 _TOLERANCE: Final = 1e-6
+_SHARED_FIELDS: Final = ("metric", "main_score", "settings", "sample_sizes", "provenance")
+"""Fields that must be equal for all seeds of a model and task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +67,11 @@ class TaskScores:
     metric: str
     main_score: str
     seeds: list[int]
-    score: MeanScore
+    score: Score
     low: float
     high: float
-    test: dict[str, MeanScore]
-    dev: dict[str, MeanScore]
+    test: dict[str, Score]
+    dev: dict[str, Score]
     majority: dict[str, float]
     sample_sizes: dict[str, int] | None
     file_status: FileStatus
@@ -124,7 +125,8 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of report.json: lists of one shape each, the published scores beside ours."""
-        blurb = main_scores_by_model(self.scores_by_suite().get("blurb", ()))
+        suites = self.scores_by_suite()
+        blurb = main_scores_by_model(suites.get("blurb", ()))
         return {
             "format": FORMAT,
             "score_unit": "per cent",
@@ -132,7 +134,7 @@ class Report:
             "interval": {"level": bootstrap.CONFIDENCE_LEVEL, "resamples": bootstrap.RESAMPLES},
             **asdict(self),
             "blurb": [{"model": model, **asdict(compute_blurb(scores))} for model, scores in blurb.items()],
-            "published": list(_list_published_scores(self.scores_by_suite())),
+            "published": list(_list_published_scores(suites)),
         }
 
 
@@ -149,6 +151,26 @@ def main_scores_by_model(scores: Sequence[TaskScores]) -> dict[str, dict[str, fl
     for each in scores:
         means.setdefault(each.model, {})[each.task] = each.score.mean
     return means
+
+
+def _list_published_scores(suites: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Yield each printed score of these suites, with the notes on its table, column, row and cell."""
+    for table in PUBLISHED_TABLES:
+        if table.suite not in suites:
+            continue
+        for (task, score_name), scores in table.scores.items():
+            for model in filter(scores.__contains__, table.columns):
+                notes = table.notes_for() + table.notes_for(model) + table.notes_for(task=task)
+                yield {
+                    "suite": table.suite,
+                    "table": table.title,
+                    "source": table.source,
+                    "task": task,
+                    "model": model,
+                    "score_name": score_name,
+                    **asdict(scores[model]),
+                    "notes": notes + table.notes_for(model, task),
+                }
 
 
 def build_report(results: Mapping[str, Result]) -> Report:
@@ -189,6 +211,129 @@ def _describe_models(results: Mapping[str, Result]) -> list[ModelInfo]:
     return list(models.values())
 
 
+# Grouping
+
+
+@dataclass(frozen=True, slots=True)
+class SeedResults:
+    """Results of a model on a task, by ascending seed.
+
+    Attributes:
+        label: name of the model, with its legacy modes.
+    """
+
+    label: str
+    results: list[Result]
+
+    @property
+    def first_result(self) -> Result:
+        """Result of the lowest seed, for the fields that all seeds share."""
+        return self.results[0]
+
+    @property
+    def seeds(self) -> list[int]:
+        """Seeds, ascending."""
+        return [result.seed for result in self.results]
+
+    def summarise_scores(self, split: str) -> dict[str, Score]:
+        """Return mean and standard deviation (ddof 0) of each score of a split, in per cent.
+
+        SOURCE: the papers print ``np.std`` in brackets (SciCrunch/bio_electra).
+        """
+        scores_by_seed = [result.scores.get(split, {}) for result in self.results]
+        summary = {}
+        for name in scores_by_seed[0]:
+            values = [100 * scores[name] for scores in scores_by_seed if name in scores]
+            if len(values) == len(self.results):
+                summary[name] = Score(float(numpy.mean(values)), float(numpy.std(values)))
+        return summary
+
+
+def group_by_model(results: Mapping[str, Result]) -> dict[tuple[str, str], list[SeedResults]]:
+    """Group results by suite and task; in each, one SeedResults for each model, in the order of the results.
+
+    Raises:
+        ResultError: a seed occurs twice with different scores, two models share a name, or seeds of a model
+            and task have different settings.
+    """
+    first_paths: dict[str, str] = {}
+    by_label: dict[str, dict[tuple[str, str], dict[int, str]]] = {}
+    for path, result in results.items():
+        model = result.model
+        first_path = first_paths.setdefault(model.name, path)
+        if results[first_path].model.sha256 != model.sha256:
+            raise ResultError(
+                f"{first_path} and {path} are of two models that are both named {model.name}: "
+                "run one of them again with another --model-name, or report them apart"
+            )
+        groups = by_label.setdefault(_format_label(result), {})
+        paths = groups.setdefault((result.suite, result.task), {})
+        seed_path = paths.setdefault(result.seed, path)
+        if _without_circumstances(results[seed_path]) != _without_circumstances(result):
+            raise ResultError(
+                f"{seed_path} and {path} are both seed {result.seed} of {_describe(result)}, and are not the "
+                "same: name one of them only"
+            )
+    grouped: dict[tuple[str, str], list[SeedResults]] = {}
+    for label, groups in by_label.items():
+        for suite_and_task, paths in groups.items():
+            _check_same_settings({path: results[path] for path in paths.values()})
+            seed_results = [results[paths[seed]] for seed in sorted(paths)]
+            grouped.setdefault(suite_and_task, []).append(SeedResults(label, seed_results))
+    return grouped
+
+
+def _format_label(result: Result) -> str:
+    """Return the name of the model, with its legacy modes."""
+    return result.model.name + (f" (legacy: {', '.join(result.legacy)})" if result.legacy else "")
+
+
+def _describe(result: Result) -> str:
+    return f"{_format_label(result)} on {result.task} ({result.suite})"
+
+
+def _without_circumstances(result: Result) -> Result:
+    """Return the result without when and where it was made."""
+    model = structs.replace(result.model, path="")
+    return structs.replace(result, model=model, seconds=0, device="", library_versions={})
+
+
+def _test_set_key(result: Result) -> tuple[str, int]:
+    """Identify the test set of a result: digest of its examples, and number of rows."""
+    return result.per_example_stats.examples_sha256, len(result.per_example_stats.test[0])
+
+
+def _check_same_settings(results: Mapping[str, Result]) -> None:
+    (first_path, first_result), *others = results.items()
+    for path, result in others:
+        for name, first_value, value in _find_differences(first_result, result):
+            raise ResultError(
+                f"{first_path} and {path} are seeds of {_describe(result)}, but {name} is {first_value!r} in "
+                f"one and {value!r} in the other, so they have no mean: report them apart, or run one under "
+                "another name"
+            )
+
+
+def _find_differences(first_result: Result, second_result: Result) -> Iterator[tuple[str, Any, Any]]:
+    """Yield name and both values of each setting that differs."""
+    first_fields, second_fields = (
+        {name: msgspec.to_builtins(getattr(result, name)) for name in _SHARED_FIELDS}
+        | {"the test set": _test_set_key(result)}
+        for result in (first_result, second_result)
+    )
+    for name, first_value in first_fields.items():
+        second_value = second_fields[name]
+        if isinstance(first_value, dict) and isinstance(second_value, dict):
+            for key in {**first_value, **second_value}:
+                if first_value.get(key) != second_value.get(key):
+                    yield f"{name}.{key}", first_value.get(key), second_value.get(key)
+        elif first_value != second_value:
+            yield name, first_value, second_value
+
+
+# Scores and comparisons
+
+
 def find_metric(result: Result) -> Metric:
     """Return the metric of a result.
 
@@ -207,35 +352,34 @@ def find_metric(result: Result) -> Metric:
 def find_suite_settings(result: Result) -> Mapping[str, Any]:
     """Return the settings of a result's suite for its task; empty if the suite does not have it."""
     recipe = find_recipe(result.suite, result.task)
-    return TASKS[result.task].drop_unused_settings(recipe).to_dict() if recipe else {}
+    return asdict(TASKS[result.task].drop_unused_settings(recipe)) if recipe else {}
 
 
-def _summarise_scores(seed_results: SeedResults) -> TaskScores:
+def _summarise_scores(model: SeedResults) -> TaskScores:
     """Summarise the seeds of a model on a task."""
-    result, defaults = seed_results.first_result, find_suite_settings(seed_results.first_result)
-    test, main_score = seed_results.summarise_scores("test"), result.main_score
-    stats = [_resampling_stats(seed_result) for seed_result in seed_results.results]
+    result, defaults = model.first_result, find_suite_settings(model.first_result)
+    test, main_score = model.summarise_scores("test"), result.main_score
+    stats = [_resampling_stats(seed_result) for seed_result in model.results]
     interval = bootstrap.bootstrap_interval(find_metric(result), stats, score_name=main_score)
     if abs(100 * interval.score - test[main_score].mean) > _TOLERANCE:
         raise ResultError(
-            f"the {main_score} of {seed_results.label} on {result.task} ({result.suite}) is "
-            f"{test[main_score].mean:.2f} in its results, but their per-example statistics give "
-            f"{100 * interval.score:.2f}: the files were edited or written by another version. "
-            "Run those seeds again"
+            f"the {main_score} of {_describe(result)} is {test[main_score].mean:.2f} in its results, but "
+            f"their per-example statistics give {100 * interval.score:.2f}: the files were edited or written "
+            "by another version. Run those seeds again"
         )
     return TaskScores(
         suite=result.suite,
         task=result.task,
         title=get_task_title(result.task),
-        model=seed_results.label,
+        model=model.label,
         metric=result.metric,
         main_score=main_score,
-        seeds=seed_results.seeds,
+        seeds=model.seeds,
         score=test[main_score],
         low=100 * interval.low,
         high=100 * interval.high,
         test=test,
-        dev=seed_results.summarise_scores("dev"),
+        dev=model.summarise_scores("dev"),
         majority={name: 100 * score for name, score in result.scores["majority"].items()},
         sample_sizes=result.sample_sizes,
         file_status=result.provenance.file_status,
@@ -247,8 +391,8 @@ def _summarise_scores(seed_results: SeedResults) -> TaskScores:
             for name, value in result.settings.items()
             if name not in defaults or defaults[name] != value
         },
-        selected_steps=[seed_result.selected_step for seed_result in seed_results.results],
-        seconds=sum(seed_result.seconds for seed_result in seed_results.results),
+        selected_steps=[seed_result.selected_step for seed_result in model.results],
+        seconds=sum(seed_result.seconds for seed_result in model.results),
     )
 
 
@@ -267,13 +411,11 @@ def _compare_models(first: SeedResults, second: SeedResults) -> Comparison:
     """Compare two models on the same examples, over the seeds that both have."""
     first_result, second_result = first.first_result, second.first_result
     shared_seeds = [seed for seed in first.seeds if seed in second.seeds]
+    measures = [(result.metric, result.main_score, result.legacy) for result in (first_result, second_result)]
     skip_reason = ""
-    if any(
-        getattr(first_result, name) != getattr(second_result, name)
-        for name in ("metric", "main_score", "legacy")
-    ):
+    if measures[0] != measures[1]:
         skip_reason = "not measured alike"
-    elif test_set_key(first_result) != test_set_key(second_result):
+    elif _test_set_key(first_result) != _test_set_key(second_result):
         skip_reason = "not the same test examples"
     elif not shared_seeds:
         skip_reason = "no seed in common"
@@ -289,8 +431,8 @@ def _compare_models(first: SeedResults, second: SeedResults) -> Comparison:
     if skip_reason:
         return comparison
     second_stats, first_stats = (
-        [_resampling_stats(result) for result in seed_results.results if result.seed in shared_seeds]
-        for seed_results in (second, first)
+        [_resampling_stats(result) for result in model.results if result.seed in shared_seeds]
+        for model in (second, first)
     )
     difference = bootstrap.paired_bootstrap(
         find_metric(first_result), second_stats, first_stats, score_name=first_result.main_score
@@ -302,28 +444,3 @@ def _compare_models(first: SeedResults, second: SeedResults) -> Comparison:
         high=100 * difference.high,
         p_value=difference.p_value,
     )
-
-
-def _list_published_scores(suites: Mapping[str, object]) -> Iterator[dict[str, Any]]:
-    """Yield each printed score of these suites, with the notes on its table, column, row and cell."""
-    for table in PUBLISHED_TABLES:
-        if table.suite not in suites:
-            continue
-        for (task, score_name), scores in table.scores.items():
-            for model in table.columns:
-                if model in scores:
-                    yield {
-                        "suite": table.suite,
-                        "table": table.title,
-                        "source": table.source,
-                        "task": task,
-                        "model": model,
-                        "score_name": score_name,
-                        **asdict(scores[model]),
-                        "notes": [
-                            *table.notes_for(),
-                            *table.notes_for(model),
-                            *table.notes_for(task=task),
-                            *table.notes_for(model, task),
-                        ],
-                    }

@@ -13,13 +13,13 @@ from torch import Tensor, nn
 
 from bioshards.corpus.errors import InvalidValueError, RunError
 from bioshards.corpus.ui.progress import Progress
-from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
-from bioshards.evaluate.modeling.encoder import EncodedBatch, Encoder, Example
+from bioshards.evaluate.encoder import Encoder, Example
+from bioshards.evaluate.recipes import FineTuneRecipe
 from bioshards.evaluate.runs.results import CheckpointScore
-from bioshards.evaluate.tasks.adapter import TaskAdapter
+from bioshards.evaluate.tasks.task_registry import TaskAdapter
 from bioshards.train import distributed
 from bioshards.train.optim import Adam, FlatGradients, compute_layer_scales, learning_rate
-from bioshards.train.recipe import describe_warmup
+from bioshards.train.recipe import describe_warmup, scale_warmup
 
 _PROGRESS_INTERVAL: Final = 20
 """Steps between two losses that are shown: each waits for the GPU."""
@@ -77,8 +77,9 @@ class FineTuner:
         model, recipe = self.model, self.recipe
         batches_per_epoch = -(-len(examples) // recipe.batch_size)
         total_steps = recipe.total_steps(batches_per_epoch)
-        warmup_steps = recipe.warmup_steps(total_steps)
-        if line := describe_warmup(recipe.requested_warmup_steps(total_steps), total_steps):
+        requested_warmup = round(recipe.warmup * total_steps if recipe.warmup < 1 else recipe.warmup)
+        warmup_steps = scale_warmup(requested_warmup, total_steps)
+        if line := describe_warmup(requested_warmup, total_steps):
             self.progress.write(line)
         interval = recipe.checkpoint_interval or batches_per_epoch
         gradients, optimizer = _make_optimizer(model, recipe)
@@ -89,7 +90,7 @@ class FineTuner:
         with self.progress.bar("fine-tuning", total_steps, " steps", is_transient=True) as bar:
             batches = _draw_batches(examples, recipe.batch_size, seed, total_steps)
             for step, batch_examples in enumerate(bar.each(batches), 1):
-                batch = self._encode(batch_examples, recipe.precision == "bfloat16")
+                batch = model.encoder(batch_examples, recipe.precision == "bfloat16")
                 loss = self.adapter.loss(model.head, batch)
                 gradients.zero()
                 loss.backward()  # type: ignore[no-untyped-call]
@@ -126,9 +127,8 @@ class FineTuner:
         Raises:
             NaNLossError: the model output is not finite.
         """
-        is_bfloat16 = self.recipe.precision == "bfloat16" or predicts_in_bfloat16(
-            self.model.encoder.model.device
-        )
+        encoder = self.model.encoder
+        is_bfloat16 = self.recipe.precision == "bfloat16" or predicts_in_bfloat16(encoder.model.device)
         order = sorted(range(len(examples)), key=lambda index: len(examples[index].input_ids))
         predictions: list[Any] = [None] * len(examples)
         self.model.eval()
@@ -138,7 +138,7 @@ class FineTuner:
         ):
             for start in range(0, len(order), _PREDICT_BATCH_SIZE):
                 indices = order[start : start + _PREDICT_BATCH_SIZE]
-                batch = self._encode([examples[index] for index in indices], is_bfloat16)
+                batch = encoder([examples[index] for index in indices], is_bfloat16)
                 if not batch.hidden.isfinite().all():  # of which argmax makes a class nonetheless
                     raise NaNLossError("the model gives no numbers any more: give a lower --learning-rate")
                 batch_predictions = self.adapter.predict(self.model.head, batch)
@@ -146,14 +146,6 @@ class FineTuner:
                     predictions[index] = prediction
                 bar.advance(len(indices))
         return predictions
-
-    def _encode(self, examples: Sequence[Example], is_bfloat16: bool) -> EncodedBatch:
-        """Run the encoder.
-
-        The head always runs in float32: the 8 bits of bfloat16 would make many scores equal.
-        """
-        batch: EncodedBatch = self.model.encoder(examples, is_bfloat16)
-        return batch
 
 
 def predicts_in_bfloat16(device: torch.device) -> bool:
@@ -180,12 +172,9 @@ def _make_optimizer(model: EncoderWithHead, recipe: FineTuneRecipe) -> tuple[Fla
     Raises:
         InvalidValueError: the recipe has a layer decay, and the layers of the model have unknown names.
     """
-    named_parameters = [
-        (name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad
-    ]
-    scales = compute_layer_scales(
-        [name for name, _ in named_parameters], recipe.layer_decay, recipe.electra_layer_decay
-    )
+    named_parameters = [each for each in model.named_parameters() if each[1].requires_grad]
+    names = [name for name, _ in named_parameters]
+    scales = compute_layer_scales(names, recipe.layer_decay, recipe.electra_layer_decay)
     if recipe.layer_decay < 1 and len(set(scales.values())) < 3:  # head, a layer, embeddings
         raise InvalidValueError("--layer-decay needs a model whose layers have the names that BERT's have")
     gradients = FlatGradients(named_parameters)

@@ -19,18 +19,25 @@ import msgspec
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.benchmarks.records import BenchmarkFileError, BenchmarkNotFoundError
-from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, SearchMethod, override_recipe
+from bioshards.evaluate.recipes import FineTuneRecipe, SearchMethod, override_recipe
 from bioshards.evaluate.runs.fine_tuner import NaNLossError
 from bioshards.evaluate.runs.results import ResultError
-from bioshards.evaluate.runs.run import EvaluateJob, build_identity, fine_tune, lock_output, prepare_inputs
-from bioshards.evaluate.runs.task_data import TaskData, load_task_data
-from bioshards.evaluate.tasks.task_registry import PlannedTask
+from bioshards.evaluate.runs.run import (
+    EvaluateJob,
+    TaskData,
+    build_identity,
+    fine_tune,
+    load_task_data,
+    lock_output,
+    prepare_inputs,
+)
 from bioshards.train.checkpoint import get_library_versions
 
 ParamValue = int | float | str | bool
 Params = dict[str, ParamValue]
 """Values of recipe fields by name."""
 Grid = Mapping[str, Sequence[ParamValue]]
+"""Values of recipe fields to try."""
 GRIDS: Final[Mapping[str, Grid]] = {
     # PubMedBERT (arXiv:2007.15779, section 4.2); of epochs it says 2 to 60.
     "pubmedbert": {
@@ -77,21 +84,6 @@ def load_grid(name: str) -> Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchConfig:
-    """Options of a search.
-
-    Attributes:
-        max_trials: maximum number of trials.
-        seed: seed of the order and of every model.
-    """
-
-    grid: Grid
-    method: SearchMethod
-    max_trials: int
-    seed: int
-
-
-@dataclass(frozen=True, slots=True)
 class TrialResult:
     """Score of one trial.
 
@@ -105,9 +97,22 @@ class TrialResult:
     main_score: str
     dev_score: float | None
 
+    @property
+    def objective(self) -> float:
+        """The score, or one below all scores."""
+        return -1.0 if self.dev_score is None else self.dev_score
 
-def search_hyperparameters(job: EvaluateJob, config: SearchConfig) -> tuple[list[str], list[str]]:
+    def __str__(self) -> str:
+        score = "no score" if self.dev_score is None else f"dev {self.main_score} {100 * self.dev_score:.2f}"
+        return f"{score} with " + ", ".join(f"{name} {value}" for name, value in self.params.items())
+
+
+def search_hyperparameters(
+    job: EvaluateJob, grid: Grid, method: SearchMethod, max_trials: int
+) -> tuple[list[str], list[str]]:
     """Search the best settings of each task and write them as ``best.toml``, for ``run --config``.
+
+    The first seed of the job is that of the order of trials, and of every model.
 
     Returns:
         A line for each finished task, and one for each failed task.
@@ -122,73 +127,75 @@ def search_hyperparameters(job: EvaluateJob, config: SearchConfig) -> tuple[list
             planned_task = replace(job_task, recipe=replace(job_task.recipe, train_on="train"))
             try:
                 data = load_task_data(job.benchmarks_dir, planned_task, job.max_examples, ("train", "dev"))
-                best = _search_task(job, planned_task, data, config)
-                lines.append(
-                    f"{planned_task.name}: {_format_trial(best)}\n  "
-                    f"{_write_best_params(job.output, data, best)}"
-                )
+                best = _search_task(job, data, grid, method, max_trials)
+                lines.append(f"{planned_task.name}: {best}\n  {_write_best_params(job.output, data, best)}")
             except (BenchmarkNotFoundError, BenchmarkFileError, ValueError) as error:
                 failures.append(f"{planned_task.name} failed: {error}")
                 job.log(failures[-1])
     return lines, failures
 
 
+def _import_optuna() -> Any:
+    """Import optuna, of the extra ``search``.
+
+    Raises:
+        InvalidValueError: optuna is not installed.
+    """
+    try:
+        import optuna
+    except ImportError as error:
+        raise InvalidValueError("search needs the library optuna: pip install 'bioshards[search]'") from error
+    return optuna
+
+
 def _search_task(
-    job: EvaluateJob, planned_task: PlannedTask, data: TaskData, config: SearchConfig
+    job: EvaluateJob, data: TaskData, grid: Grid, method: SearchMethod, max_trials: int
 ) -> TrialResult:
     """Run the trials of a task and return the best; of equal ones the first.
 
     Proposals are a function of seed and scores, so a resumed search finds its finished trials.
     """
-    folder = f"{job.output}/{planned_task.suite}/{planned_task.task.name}"
+    planned_task = data.planned_task
     trials: list[TrialResult] = []
 
     def run_trial(trial: Any) -> float:
-        params: Params = {name: trial.suggest_categorical(name, values) for name, values in grid.items()}
+        params: Params = {name: trial.suggest_categorical(name, values) for name, values in choices.items()}
         recipe = planned_task.task.drop_unused_settings(override_recipe(planned_task.recipe, params))
         prefix = f"{planned_task.name}, trial {len(trials) + 1}: "
         trial_data = replace(data, planned_task=replace(planned_task, recipe=recipe))
         trial_job = replace(job, progress=job.progress.with_prefix(prefix))
-        trials.append(_run_trial(folder, trial_job, trial_data, config.seed, params))
-        job.log(f"{prefix}{_format_trial(trials[-1])}")
-        return _score_or_lowest(trials[-1])
+        trials.append(_run_trial(trial_job, trial_data, params))
+        job.log(f"{prefix}{trials[-1]}")
+        return trials[-1].objective
 
     optuna = _import_optuna()
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-    grid = {name: list(values) for name, values in config.grid.items()}
-    samplers = optuna.samplers
-    sampler = (
-        samplers.GridSampler(grid, config.seed)
-        if config.method == "grid"
-        else samplers.TPESampler(seed=config.seed)
-    )
+    choices = {name: list(values) for name, values in grid.items()}
+    num_trials = max_trials
+    if method == "grid":
+        sampler = optuna.samplers.GridSampler(choices, job.first_seed)
+        num_trials = min(num_trials, math.prod(map(len, choices.values())))
+    else:
+        sampler = optuna.samplers.TPESampler(seed=job.first_seed)
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    num_trials = config.max_trials
-    if config.method == "grid":
-        num_trials = min(num_trials, math.prod(map(len, grid.values())))
     with job.progress.bar(f"searching {planned_task.name}", num_trials, " trials") as bar:
-        study.optimize(run_trial, config.max_trials, callbacks=[lambda *_: bar.advance()])
-    best = max(trials, key=_score_or_lowest)
+        study.optimize(run_trial, max_trials, callbacks=[lambda *_: bar.advance()])
+    best = max(trials, key=lambda trial: trial.objective)
     if best.dev_score is None:
         raise InvalidValueError("no trial has a score: give lower learning rates")
     return best
 
 
-def _score_or_lowest(trial: TrialResult) -> float:
-    return -1.0 if trial.dev_score is None else trial.dev_score
-
-
-def _run_trial(folder: str, job: EvaluateJob, data: TaskData, seed: int, params: Params) -> TrialResult:
+def _run_trial(job: EvaluateJob, data: TaskData, params: Params) -> TrialResult:
     """Run a trial, or read its file if it is finished."""
-    storage = LocalStorage()
-    trial_identity = msgspec.to_builtins({**build_identity(data, seed), "model": job.checkpoint.sha256})
-    trial_hash = hashlib.sha256(json.dumps(trial_identity, sort_keys=True).encode()).hexdigest()[:12]
-    path = f"{folder}/trial-{trial_hash}.json"
+    storage, seed = LocalStorage(), job.first_seed
+    identity = msgspec.to_builtins(build_identity(job, data, seed))
+    identity_hash = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
+    path = f"{job.output}/{data.planned_task.name}/trial-{identity_hash}.json"
     if storage.exists(path):
         return _read_trial(storage, path)
     start_time = time.monotonic()
-    main_score = data.planned_task.metric.main_score
-    dev_score = None
+    main_score, dev_score = data.planned_task.metric.main_score, None
     try:
         fine_tuned = fine_tune(prepare_inputs(job, data), seed, job.progress)
         dev_score = (fine_tuned.dev_scores or fine_tuned.score_dev())[main_score]
@@ -199,7 +206,7 @@ def _run_trial(folder: str, job: EvaluateJob, data: TaskData, seed: int, params:
         "seconds": round(time.monotonic() - start_time, 1),
         "library_versions": get_library_versions(),
     }
-    storage.write_json(path, asdict(trial) | trial_identity | run_facts)
+    storage.write_json(path, asdict(trial) | identity | run_facts)
     return trial
 
 
@@ -218,29 +225,10 @@ def _read_trial(storage: LocalStorage, path: str) -> TrialResult:
         ) from error
 
 
-def _import_optuna() -> Any:
-    """Import optuna, of the extra ``search``.
-
-    Raises:
-        InvalidValueError: optuna is not installed.
-    """
-    try:
-        import optuna
-    except ImportError as error:
-        raise InvalidValueError("search needs the library optuna: pip install 'bioshards[search]'") from error
-    return optuna
-
-
-def _format_trial(trial: TrialResult) -> str:
-    score = "no score" if trial.dev_score is None else f"dev {trial.main_score} {100 * trial.dev_score:.2f}"
-    return f"{score} with " + ", ".join(f"{name} {value}" for name, value in trial.params.items())
-
-
 def _write_best_params(output: str, data: TaskData, best: TrialResult) -> str:
-    """Write the settings, below the score and what limits it."""
-    planned_task, file_status = data.planned_task, data.provenance.file_status
-    path = f"{output}/{planned_task.suite}/{planned_task.task.name}/best.toml"
-    lines = [f"# {planned_task.name}: {_format_trial(best)}"]
+    """Write the settings, below the score and what limits it; return the path."""
+    name, file_status = data.planned_task.name, data.provenance.file_status
+    lines = [f"# {name}: {best}"]
     if file_status == "invented":
         lines.append(
             "# Found on invented text, the sample bundled with bioshards: these settings mean nothing."
@@ -250,7 +238,8 @@ def _write_best_params(output: str, data: TaskData, best: TrialResult) -> str:
     if data.sample_sizes is not None:
         sizes = ", ".join(f"{split} {size:,}" for split, size in data.sample_sizes.items())
         lines.append(f"# Found on a sample of the data: {sizes} examples.")
-    lines += [f"{name} = {json.dumps(value)}" for name, value in best.params.items()]
+    lines += [f"{field} = {json.dumps(value)}" for field, value in best.params.items()]
+    path = f"{output}/{name}/best.toml"
     with LocalStorage().write(path) as file:
         file.write(("\n".join(lines) + "\n").encode())
     return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,22 +14,25 @@ from torch import Tensor, nn
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.evaluate.benchmarks.records import LabelledText, Record, Relation
-from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, parse_class_weights
-from bioshards.evaluate.modeling.encoder import EncodedBatch, Example
-from bioshards.evaluate.modeling.tokenization import ModelTokenizer
-from bioshards.evaluate.tasks.layers import DEFAULT_DROPOUT, BiLSTM, make_linear
-from bioshards.evaluate.tasks.relations import build_relation_input
+from bioshards.evaluate.encoder import EncodedBatch, Example, ModelTokenizer, make_linear
+from bioshards.evaluate.recipes import FineTuneRecipe, parse_class_weights
+from bioshards.evaluate.tasks.head_layers import BiLSTM
+from bioshards.evaluate.tasks.input_texts import (
+    RelationFeature,
+    build_relation_input,
+    find_entity_edges,
+    find_window_start,
+)
 
 ClassificationType = Literal["single_label", "multi_label", "regression", "ranking"]
 """One class; any number of classes; a number; ranking by the probability of the second class."""
-RelationFeature = Literal["cls", "mention", "start"]
 
 
 class ClassificationHead(nn.Module):
     """Linear layer on one vector per text, for classes or a number; with a BiLSTM for the text before it."""
 
     def __init__(
-        self, num_features: int, num_outputs: int, dropout: float = DEFAULT_DROPOUT, bilstm_size: int = 0
+        self, num_features: int, num_outputs: int, dropout: float = 0.1, bilstm_size: int = 0
     ) -> None:
         super().__init__()
         self.bilstm = BiLSTM(bilstm_size) if bilstm_size else None
@@ -73,35 +77,23 @@ class Classification:
             )
             model_input = self.tokenizer.build_input(first_ids, second_ids if is_pair else None)
             target = self._encode_label(text) if is_training else None
-            examples.append(Example(index, model_input.input_ids, model_input.token_type_ids, target=target))
+            examples.append(Example(index, *model_input[:2], target=target))
         return examples
 
     def _make_relation_examples(self, relations: Sequence[Relation], is_training: bool) -> list[Example]:
         inputs = [build_relation_input(relation, self.recipe.entity_format) for relation in relations]
         max_tokens = self.tokenizer.count_text_tokens(self.recipe.max_seq_length, is_pair=False)
-        examples = []
         encoded_texts = self.tokenizer.encode_texts([relation.text for relation in inputs])
+        examples = []
         for index, (relation, (token_ids, offsets)) in enumerate(zip(inputs, encoded_texts, strict=True)):
-            first_start, second_start = relation.first[0], relation.second[0]
-            if self.recipe.relation_feature == "start":
-                first_start, second_start = relation.entity_starts
-            edges = [
-                *_find_token_range((first_start, relation.first[1]), offsets),
-                *_find_token_range((second_start, relation.second[1]), offsets),
-            ]
+            edges = find_entity_edges(relation, self.recipe.relation_feature, offsets)
             window = find_window_start(len(token_ids), max_tokens, min(edges), max(edges))
             model_input = self.tokenizer.build_input(token_ids[window : window + max_tokens])
             low = model_input.first_start
             high = low + min(max_tokens, len(token_ids))
-            examples.append(
-                Example(
-                    index,
-                    model_input.input_ids,
-                    model_input.token_type_ids,
-                    positions=tuple(min(high, max(low, edge + low - window)) for edge in edges),
-                    target=self._encode_label(relations[index]) if is_training else None,
-                )
-            )
+            positions = tuple(min(high, max(low, edge + low - window)) for edge in edges)
+            target = self._encode_label(relations[index]) if is_training else None
+            examples.append(Example(index, *model_input[:2], positions, target))
         return examples
 
     def _encode_label(self, record: LabelledText | Relation) -> Any:
@@ -157,12 +149,8 @@ class Classification:
             case "regression":
                 return list(outputs.squeeze(1).tolist())
             case "multi_label":
-                return [
-                    frozenset(
-                        name for name, is_predicted in zip(self.labels, row, strict=True) if is_predicted
-                    )
-                    for row in (outputs > 0).tolist()
-                ]
+                rows = (outputs > 0).tolist()
+                return [frozenset(itertools.compress(self.labels, row)) for row in rows]
             case "ranking":
                 return list(outputs.softmax(-1)[:, 1].tolist())
             case "single_label":
@@ -236,41 +224,13 @@ def compute_class_weights(
 
 def truncate_pair(first: list[int], second: list[int], max_tokens: int) -> tuple[list[int], list[int]]:
     """Truncate the longer of two texts at its end until both fit (``longest_first`` of Hugging Face)."""
-    excess = len(first) + len(second) - max_tokens
-    if excess <= 0:
-        return first, second
     shorter_length = min(len(first), len(second))
-    longer_length = max(
-        shorter_length, max_tokens - shorter_length
-    )  # of the longer one, if cutting that is enough
-    if longer_length + shorter_length <= max_tokens:
-        return (
-            (first[:longer_length], second) if len(first) >= len(second) else (first, second[:longer_length])
-        )
-    return first[: max_tokens - max_tokens // 2], second[: max_tokens // 2]
-
-
-def find_window_start(num_tokens: int, max_tokens: int, span_start: int, span_end: int) -> int:
-    """Return the first token of a window that contains tokens ``span_start`` to ``span_end`` (exclusive).
-
-    The window starts at 0 if it can, else it is centred on the span.
-    """
-    if num_tokens <= max_tokens or span_end <= max_tokens:
-        return 0
-    return max(
-        0, min(num_tokens - max_tokens, span_start - max(0, max_tokens - (span_end - span_start)) // 2)
-    )
-
-
-def _find_token_range(span: tuple[int, int], offsets: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Return the tokens that overlap a character span; without any, the next token."""
-    token_indices = [index for index, (start, end) in enumerate(offsets) if start < span[1] and end > span[0]]
-    if token_indices:
-        return token_indices[0], token_indices[-1] + 1
-    next_token = next(
-        (index for index, (start, _) in enumerate(offsets) if start >= span[0]), len(offsets) - 1
-    )
-    return next_token, next_token + 1
+    if 2 * shorter_length > max_tokens:
+        return first[: max_tokens - max_tokens // 2], second[: max_tokens // 2]
+    longer_length = max_tokens - shorter_length
+    if len(first) >= len(second):
+        return first[:longer_length], second
+    return first, second[:longer_length]
 
 
 def extract_relation_features(

@@ -5,9 +5,10 @@ Long sentences are split between words into several examples, so every word is t
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import torch
@@ -15,13 +16,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bioshards.evaluate.benchmarks.records import Record, TaggedSentence
-from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, LegacyMode
+from bioshards.evaluate.encoder import EncodedBatch, Example, ModelTokenizer, make_linear, pad_rows
 from bioshards.evaluate.metrics import tag_schemes
 from bioshards.evaluate.metrics.tag_f1 import count_words_read
-from bioshards.evaluate.modeling.encoder import EncodedBatch, Example, pad_rows
-from bioshards.evaluate.modeling.tokenization import ModelTokenizer
-from bioshards.evaluate.tasks.crf import CRF
-from bioshards.evaluate.tasks.layers import DEFAULT_DROPOUT, BiLSTM, make_linear
+from bioshards.evaluate.recipes import FineTuneRecipe, LegacyMode
+from bioshards.evaluate.tasks.head_layers import CRF, BiLSTM
 
 
 class TaggingHead(nn.Module):
@@ -34,7 +33,7 @@ class TaggingHead(nn.Module):
         self,
         hidden_size: int,
         num_labels: int,
-        dropout: float = DEFAULT_DROPOUT,
+        dropout: float = 0.1,
         has_bilstm: bool = False,
         crf: CRF | None = None,
     ) -> None:
@@ -98,24 +97,19 @@ class Tagging:
             tags = tag_schemes.convert_from_bio(self.recipe.tag_scheme, sentence.tags) if is_training else ()
             for first, end in _split_sentence([len(token_ids) for token_ids in ids_by_word], max_tokens):
                 part = ids_by_word[first:end]
-                model_input = self.tokenizer.build_input([one for token_ids in part for one in token_ids])
+                model_input = self.tokenizer.build_input(list(chain.from_iterable(part)))
                 word_starts = accumulate(map(len, part[:-1]), initial=model_input.first_start)
-                examples.append(
-                    Example(
-                        index,
-                        model_input.input_ids,
-                        model_input.token_type_ids,
-                        positions=tuple(word_starts) if part else (),
-                        target=tuple(label_ids[tag] for tag in tags[first:end]),
-                        first_word=first,
-                    )
-                )
+                positions = tuple(word_starts) if part else ()
+                target = tuple(label_ids[tag] for tag in tags[first:end])
+                examples.append(Example(index, *model_input[:2], positions, target, first))
         return examples
 
     def _encode(self, sentences: Sequence[TaggedSentence]) -> list[list[list[int]]]:
         """Return the token ids of each word of each sentence."""
-        words = [sentence.words for sentence in sentences]
-        return self.tokenizer.encode_words(words, "lower-case" in self.legacy_modes)
+        words: list[Sequence[str]] = [sentence.words for sentence in sentences]
+        if "lower-case" in self.legacy_modes:
+            words = [list(map(lowercase_without_accents, sentence.words)) for sentence in sentences]
+        return self.tokenizer.encode_words(words)
 
     def build_head(self, hidden_size: int) -> nn.Module:
         """Return the head that the recipe names."""
@@ -150,9 +144,8 @@ class Tagging:
             end = example.first_word + len(tags)
             tags_by_sentence[example.record_index][example.first_word : end] = tags
         scheme = self.recipe.tag_scheme
-        return self._truncate(
-            sentences, [tag_schemes.convert_to_bio(scheme, tags) for tags in tags_by_sentence]
-        )
+        bio_tags = [tag_schemes.convert_to_bio(scheme, tags) for tags in tags_by_sentence]
+        return self._truncate(sentences, bio_tags)
 
     def gold_labels(self, records: Sequence[Record]) -> list[Any]:
         """Return the gold tags of all words of each sentence."""
@@ -177,11 +170,20 @@ class Tagging:
         return truncated
 
 
+def lowercase_without_accents(word: str) -> str:
+    """Lower-case a word and strip its accents, as ELECTRA's tagging code does for every vocabulary.
+
+    SOURCE: ``tokenize_and_align`` in finetune/tagging/tagging_tasks.py of google-research/electra, where
+    ``cased`` is never set.
+    """
+    decomposed = unicodedata.normalize("NFD", word.lower())
+    return "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
+
+
 def find_entity_types(records: Sequence[Record]) -> tuple[str, ...]:
     """Return the sorted entity types of tagged sentences."""
-    return tuple(
-        sorted({tag[2:] for sentence in _select_sentences(records) for tag in sentence.tags if tag != "O"})
-    )
+    tags = {tag for sentence in _select_sentences(records) for tag in sentence.tags}
+    return tuple(sorted({tag[2:] for tag in tags if tag != "O"}))
 
 
 def _select_sentences(records: Sequence[Record]) -> list[TaggedSentence]:

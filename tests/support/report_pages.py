@@ -17,8 +17,8 @@ from bioshards.evaluate.contamination.matches import (
     DocumentMatch,
     ExampleMatch,
 )
-from bioshards.evaluate.report import report_file
-from bioshards.evaluate.report.blurb import BLURB_TASKS
+from bioshards.evaluate.report import report_pages
+from bioshards.evaluate.report.published import BLURB_TASKS
 from bioshards.vocab.report import vocabulary_report
 from bioshards.vocab.report.vocabulary_report import build_report as build_vocabulary_report
 from tests.support.corpus.stats_directories import (
@@ -129,7 +129,7 @@ def _make_evaluation_page(*models: str) -> str:
         for index, task in enumerate([*BLURB_TASKS, models[-1]])
         for seed in (0, 1)
     ]
-    return report_file.render_page(build_synthetic_report(*results))
+    return report_pages.render_page(build_synthetic_report(*results))
 
 
 def _make_contamination_page(folder: str, benchmark: str) -> str:

@@ -68,8 +68,8 @@ def test_train_and_test_have_every_class_and_type(task: Task) -> None:
                 labels.update(tag[2:] for tag in record.tags if tag != "O")
             elif isinstance(record, LabelledText | Relation) and not isinstance(record.label, float):
                 labels.update([record.label] if isinstance(record.label, str) else record.label)
-        assert labels.keys() >= set(task.labels)
-        assert task.problem_type not in ("entities", "words") or labels
+        assert labels.keys() >= set(task.spec.labels)
+        assert task.spec.problem_type not in ("entities", "words") or labels
 
 
 def test_counts_of_each_kind_of_benchmark_are_those_that_results_are_known_by() -> None:

@@ -10,7 +10,7 @@ from tokenizers import BertWordPieceTokenizer
 
 from bioshards.evaluate.metrics.tag_f1 import biobert_tag_f1, count_words_read, entity_f1, merge_entity_types
 from bioshards.evaluate.metrics.tag_schemes import extract_spans
-from bioshards.evaluate.modeling.tokenization import lowercase_without_accents
+from bioshards.evaluate.tasks.tagging import lowercase_without_accents
 from tests.support.real_data import DATA, needs_data
 
 BENCHMARKS = Path(str(DATA), "benchmarks")

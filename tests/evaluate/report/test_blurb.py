@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.evaluate.report.blurb import BLURB_TASKS, TASKS_BY_TYPE, compute_blurb
+from bioshards.evaluate.report.published import BLURB_TASKS, TASKS_BY_TYPE, compute_blurb
 
 PUBMEDBERT = dict(
     zip(

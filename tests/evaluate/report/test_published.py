@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy
 import pytest
 
-from bioshards.evaluate.report.blurb import BLURB_TASKS, compute_blurb
 from bioshards.evaluate.report.published import (
+    BLURB_TASKS,
     PUBLISHED_TABLES,
     TASK_TITLES,
-    PublishedScore,
     PublishedTable,
+    Score,
+    compute_blurb,
     parse_rows,
 )
 
@@ -77,7 +78,7 @@ def test_f1_is_consistent_with_precision_and_recall(table: PublishedTable) -> No
 def test_cells_are_as_printed(
     table: PublishedTable, task: str, score_name: str, model: str, mean: float, sd: float | None
 ) -> None:
-    assert table.scores[task, score_name][model] == PublishedScore(mean, sd)
+    assert table.scores[task, score_name][model] == Score(mean, sd)
 
 
 def test_recall_that_two_tables_print_differently_is_that_of_the_f1() -> None:

@@ -14,10 +14,8 @@ import pytest
 from msgspec import structs
 
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.evaluate.report import bootstrap, tables
-from bioshards.evaluate.report import report_file as report_file
-from bioshards.evaluate.report.blurb import BLURB_TASKS
-from bioshards.evaluate.report.published import PUBLISHED_TABLES
+from bioshards.evaluate.report import bootstrap, report_pages
+from bioshards.evaluate.report.published import BLURB_TASKS, PUBLISHED_TABLES
 from bioshards.evaluate.report.report_data import Report
 from bioshards.evaluate.runs import results
 from bioshards.evaluate.runs.results import Result, ResultError
@@ -136,7 +134,7 @@ def test_missing_tasks_leave_the_mean_of_shared_tasks() -> None:
 
 def find_blurb_row(report: Report, first: str) -> dict[str, str]:
     """Return the texts of a row of the table of BLURB, by column; ours come before a published namesake."""
-    table = next(tables.build_suite_tables(report, "blurb"))
+    table = next(report_pages.build_suite_tables(report, "blurb"))
     (row,) = [row for row in table.rows if row[0].text == first]
     columns = zip(table.header, row, strict=True)
     return {f"{'our ' * header.is_ours}{header.text}": cell.text for header, cell in columns}
@@ -237,7 +235,7 @@ def test_json_report_is_reproducible(tmp_path: Path) -> None:
     texts = []
     for name in ("a.json", "b.JSON"):
         path = str(tmp_path / name)
-        message = report_file.write_report(STORAGE, [str(tmp_path / "runs")], path)
+        message = report_pages.write_report(STORAGE, [str(tmp_path / "runs")], path)
         assert message.splitlines() == [
             "BLURB       model  score         majority class",
             "  BC5-chem  tiny   F1     62.31           14.60",
@@ -266,7 +264,7 @@ def test_printed_scores_name_what_limits_them(tmp_path: Path) -> None:
     path = results.result_path(str(tmp_path / "runs"), "blurb", "bc5-chem", run.seed)
     results.write_result(STORAGE, path, run)
     output = str(tmp_path / "report.md")
-    message = report_file.write_report(STORAGE, [str(tmp_path / "runs")], output)
+    message = report_pages.write_report(STORAGE, [str(tmp_path / "runs")], output)
     assert message.splitlines()[1].endswith("(invented, changed settings)")
 
 
@@ -287,12 +285,12 @@ def test_keys_of_the_json_report() -> None:
 @pytest.mark.parametrize("path", ["report", "report.txt", "report.html.gz"])
 def test_unknown_report_extension_is_refused(tmp_path: Path, path: str) -> None:
     with pytest.raises(ValueError, match=r"a report is .html, .md or .json"):
-        report_file.write_report(STORAGE, [str(tmp_path)], path)
+        report_pages.write_report(STORAGE, [str(tmp_path)], path)
 
 
 def test_no_report_is_written_without_results(tmp_path: Path) -> None:
     with pytest.raises(ResultError, match="has no results"):
-        report_file.write_report(STORAGE, [str(tmp_path)], str(tmp_path / "report.md"))
+        report_pages.write_report(STORAGE, [str(tmp_path)], str(tmp_path / "report.md"))
     assert not list(tmp_path.iterdir())
 
 
@@ -307,7 +305,7 @@ def test_report_of_two_thousand_results(tmp_path: Path) -> None:
             path.parent.mkdir(exist_ok=True)
             path.write_text(json.dumps(msgspec.to_builtins(renamed)), encoding="utf-8")
     report_path = str(tmp_path / "report.html")
-    message = report_file.write_report(STORAGE, [str(tmp_path)], report_path)
+    message = report_pages.write_report(STORAGE, [str(tmp_path)], report_path)
     assert "\n2000 results: 1 task of blurb\n" in message
 
 

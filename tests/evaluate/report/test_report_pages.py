@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.evaluate.report.blurb import BLURB_TASKS
-from bioshards.evaluate.report.report_file import render_markdown, render_page
+from bioshards.evaluate.report.published import BLURB_TASKS
+from bioshards.evaluate.report.report_pages import render_markdown, render_page
 from tests.support.evaluate.synthetic_results import (
     DEFAULTS,
     build_synthetic_report,

@@ -15,8 +15,8 @@ from transformers import BertConfig, BertModel, GPT2Config, GPT2Model, T5Config,
 
 from bioshards.evaluate.__main__ import main
 from bioshards.evaluate.benchmarks import formats
-from bioshards.evaluate.config.suites import SUITES
-from bioshards.evaluate.modeling.encoder import inspect_checkpoint
+from bioshards.evaluate.encoder import inspect_checkpoint
+from bioshards.evaluate.recipes import SUITES
 from tests.support.evaluate.evaluate_commands import (
     copy_benchmarks,
     list_temporary_files,

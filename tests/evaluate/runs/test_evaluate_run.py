@@ -12,10 +12,10 @@ import pytest
 
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS, load_records, locate_benchmark
-from bioshards.evaluate.config.suites import SUITES
+from bioshards.evaluate.recipes import SUITES
 from bioshards.evaluate.runs import results as result_files
 from bioshards.evaluate.runs import run
-from bioshards.evaluate.runs.task_data import load_task_data
+from bioshards.evaluate.runs.run import load_task_data
 from bioshards.evaluate.tasks.classification import Classification
 from bioshards.evaluate.tasks.task_registry import TASKS
 from tests.support.evaluate.evaluate_commands import (
@@ -81,10 +81,11 @@ def test_result_records_task_settings_and_provenance(
             assert hashlib.sha256((BENCHMARK_SAMPLE / path).read_bytes()).hexdigest() == digest
     prediction_lines = (all_results / name / "seed-3.predictions.jsonl").read_text().splitlines()
     ids = [json.loads(line)["id"] for line in prediction_lines]
-    by_group = task.problem_type == "span_per_question"
+    by_group = task.spec.problem_type == "span_per_question"
     assert ids == list(dict.fromkeys(record.group_id if by_group else record.id for record in parts["test"]))  # type: ignore[union-attr]
+    is_ranking = task.spec.problem_type == "ranking"
     assert {len(column) for column in result["per_example_stats"]["test"]} == {
-        len({record.group_id for record in parts["test"]}) if task.problem_type == "ranking" else len(ids)  # type: ignore[union-attr]
+        len({record.group_id for record in parts["test"]}) if is_ranking else len(ids)  # type: ignore[union-attr]
     }
 
 

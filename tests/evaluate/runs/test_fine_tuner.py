@@ -13,9 +13,8 @@ import torch
 
 from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.records import LabelledText, Record
-from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
-from bioshards.evaluate.config.suites import SUITES
-from bioshards.evaluate.modeling.encoder import inspect_checkpoint, load_encoder
+from bioshards.evaluate.encoder import inspect_checkpoint, load_encoder
+from bioshards.evaluate.recipes import SUITES, FineTuneRecipe
 from bioshards.evaluate.runs import fine_tuner
 from bioshards.evaluate.runs.fine_tuner import EncoderWithHead, FineTuner, NaNLossError
 from bioshards.evaluate.runs.results import CheckpointScore
@@ -52,7 +51,7 @@ def make_fine_tuner(checkpoint_dir: Path, recipe: FineTuneRecipe, dropout: float
     checkpoint = inspect_checkpoint(str(checkpoint_dir))
     adapter = Classification(checkpoint.load_tokenizer(), recipe, "single_label", LABELS)
     torch.manual_seed(7)
-    encoder = load_encoder(checkpoint)
+    encoder = load_encoder(checkpoint, adapter.tokenizer)
     for module in encoder.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = dropout
@@ -233,8 +232,9 @@ def test_layer_decay_is_refused_for_unknown_layer_names(checkpoint_dir: Path) ->
 
 def test_half_precision_checkpoint_is_trained_in_float32(checkpoint_dir: Path, tmp_path: Path) -> None:
     checkpoint = inspect_checkpoint(str(checkpoint_dir))
-    load_encoder(checkpoint).model.to(torch.bfloat16).save_pretrained(tmp_path)
-    checkpoint.load_tokenizer().hf_tokenizer.save_pretrained(tmp_path)
+    tokenizer = checkpoint.load_tokenizer()
+    load_encoder(checkpoint, tokenizer).model.to(torch.bfloat16).save_pretrained(tmp_path)
+    tokenizer.hf_tokenizer.save_pretrained(tmp_path)
     tuner = make_fine_tuner(tmp_path, QUICK)
     assert {parameter.dtype for parameter in tuner.model.parameters()} == {torch.float32}
     tuner.train_on(make_texts(4), 0)

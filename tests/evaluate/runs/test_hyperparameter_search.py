@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bioshards.evaluate.__main__ import main
-from bioshards.evaluate.modeling.tokenization import ModelTokenizer
+from bioshards.evaluate.encoder import ModelTokenizer
 from bioshards.evaluate.runs import hyperparameter_search as search_module
 from tests.support.evaluate.evaluate_commands import (
     call_after_update,

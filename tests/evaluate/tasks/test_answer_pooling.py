@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.evaluate.tasks.answer_pooling import pool_answers, trim_answer
+from bioshards.evaluate.tasks.question_answering import pool_answers, trim_answer
 
 
 @pytest.mark.parametrize(

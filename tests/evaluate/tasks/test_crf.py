@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from bioshards.evaluate.tasks.crf import CRF
+from bioshards.evaluate.tasks.head_layers import CRF
 from tests.support.hypothesis_profiles import examples
 
 BIO = torch.tensor(  # of O, B, I and the end, by O, B, I and the start

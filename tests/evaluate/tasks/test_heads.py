@@ -12,19 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
-from bioshards.evaluate.modeling.encoder import EncodedBatch, Example
-from bioshards.evaluate.modeling.tokenization import ModelTokenizer
+from bioshards.evaluate.encoder import EncodedBatch, Example, ModelTokenizer
+from bioshards.evaluate.recipes import FineTuneRecipe
 from bioshards.evaluate.tasks.classification import (
     Classification,
     ClassificationHead,
     ClassificationType,
-    RelationFeature,
     extract_relation_features,
 )
-from bioshards.evaluate.tasks.crf import CRF
-from bioshards.evaluate.tasks.layers import BiLSTM
-from bioshards.evaluate.tasks.span_heads import AnswerSpan, JointSpanHead, SpanHead, find_best_spans
+from bioshards.evaluate.tasks.head_layers import CRF, BiLSTM
+from bioshards.evaluate.tasks.input_texts import RelationFeature
+from bioshards.evaluate.tasks.question_answering import AnswerSpan, JointSpanHead, SpanHead, find_best_spans
 from bioshards.evaluate.tasks.tagging import TaggingHead
 from tests.support.hypothesis_profiles import examples
 
@@ -190,14 +188,17 @@ def test_best_spans_equal_enumeration(pieces: list[tuple[int, int, bool]], longe
 def test_best_spans_by_hand() -> None:
     start, end = torch.tensor([5.0, 1.0, 0.0, 0.0]), torch.tensor([0.0, 0.0, 2.0, 9.0])
     all_allowed = torch.ones(4, dtype=torch.bool)
-    assert find_best_spans(start, end, all_allowed, n=2) == [AnswerSpan(0, 3, 14.0), AnswerSpan(1, 3, 10.0)]
+    assert find_best_spans(start, end, all_allowed, max_length=30, n=2) == [
+        AnswerSpan(0, 3, 14.0),
+        AnswerSpan(1, 3, 10.0),
+    ]
     assert find_best_spans(start, end, all_allowed, max_length=3, n=1) == [AnswerSpan(1, 3, 10.0)]
     without_cls = torch.tensor([False, True, True, True])
     assert find_best_spans(start, end, without_cls, max_length=2, n=2) == [
         AnswerSpan(2, 3, 9.0),
         AnswerSpan(3, 3, 9.0),
     ]
-    assert find_best_spans(start, end, torch.zeros(4, dtype=torch.bool)) == []
+    assert find_best_spans(start, end, torch.zeros(4, dtype=torch.bool), 30, 20) == []
 
 
 @torch.no_grad()

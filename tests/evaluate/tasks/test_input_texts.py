@@ -10,7 +10,7 @@ import pytest
 from bioshards.evaluate.__main__ import main
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.benchmarks.records import LabelledText, Mention, Question, Relation
-from bioshards.evaluate.config.suites import SUITES
+from bioshards.evaluate.recipes import SUITES
 from bioshards.evaluate.tasks.input_texts import list_texts
 from bioshards.vocab.report.vocabulary_report import PUBLISHED_LENGTHS, load_benchmark_texts
 from tests.support.paths import BENCHMARK_SAMPLE

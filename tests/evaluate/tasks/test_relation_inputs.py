@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from bioshards.evaluate.benchmarks.records import Mention, Relation
-from bioshards.evaluate.tasks.relations import (
+from bioshards.evaluate.tasks.input_texts import (
     ENTITY_MARKERS,
     RelationInput,
     build_relation_input,

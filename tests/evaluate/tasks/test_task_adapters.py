@@ -23,27 +23,23 @@ from bioshards.evaluate.benchmarks.records import (
     sample_records,
     split_off_dev,
 )
-from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
-from bioshards.evaluate.modeling.encoder import (
+from bioshards.evaluate.encoder import (
     EncodedBatch,
     Example,
+    ModelError,
+    ModelTokenizer,
+    SpecialTokens,
     inspect_checkpoint,
     load_encoder,
     pad_rows,
 )
-from bioshards.evaluate.modeling.tokenization import ModelError, ModelTokenizer
+from bioshards.evaluate.recipes import FineTuneRecipe
 from bioshards.evaluate.tasks import question_answering
-from bioshards.evaluate.tasks.adapter import make_adapter
-from bioshards.evaluate.tasks.classification import (
-    Classification,
-    compute_class_weights,
-    find_window_start,
-    truncate_pair,
-)
-from bioshards.evaluate.tasks.question_answering import QuestionAnswering
-from bioshards.evaluate.tasks.span_heads import SpanHead
+from bioshards.evaluate.tasks.classification import Classification, compute_class_weights, truncate_pair
+from bioshards.evaluate.tasks.input_texts import ENTITY_MARKERS, find_window_start
+from bioshards.evaluate.tasks.question_answering import QuestionAnswering, SpanHead
 from bioshards.evaluate.tasks.tagging import Tagging, find_entity_types
-from bioshards.evaluate.tasks.task_registry import plan_tasks
+from bioshards.evaluate.tasks.task_registry import make_adapter, plan_tasks
 from tests.support.evaluate.tiny_checkpoints import Family, save_tiny_checkpoint
 from tests.support.hypothesis_profiles import examples
 
@@ -91,9 +87,8 @@ def test_input_equals_the_hugging_face_tokenizers(tokenizers: dict[str, ModelTok
                 model_input.input_ids[model_input.second_start : model_input.second_start + len(pieces[1])]
                 == pieces[1]
             )
-        assert len(model_input.input_ids) == sum(map(len, pieces)) + tokenizer.count_special_tokens(
-            is_pair=len(texts) == 2
-        )
+        num_text_tokens = tokenizer.count_text_tokens(32, is_pair=len(texts) == 2)
+        assert len(model_input.input_ids) - sum(map(len, pieces)) == 32 - num_text_tokens
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -143,12 +138,10 @@ def test_incomplete_checkpoint_is_refused(tmp_path: Path) -> None:
 def test_entity_markers_get_distinct_embeddings(checkpoint_dirs: dict[str, Path]) -> None:
     checkpoint = inspect_checkpoint(str(checkpoint_dirs["bert"]), "ours")
     assert checkpoint.name == "ours"
+    tokenizer = checkpoint.load_tokenizer()
+    tokenizer.hf_tokenizer.add_tokens(list(ENTITY_MARKERS))
     torch.manual_seed(0)
-    vectors = (
-        load_encoder(checkpoint, len(checkpoint.load_tokenizer().hf_tokenizer) + 4)
-        .model.get_input_embeddings()
-        .weight
-    )
+    vectors = load_encoder(checkpoint, tokenizer).model.get_input_embeddings().weight
     assert torch.corrcoef(vectors[-4:]).fill_diagonal_(0).abs().max() < 0.95
     assert 0.5 < vectors[-4:].std() / vectors[:-4].std() < 2
 
@@ -160,13 +153,15 @@ def test_checkpoint_without_a_layer_is_refused(tmp_path: Path) -> None:
     weights = load_file(folder / "model.safetensors")
     cut = {name: weight for name, weight in weights.items() if "layer.0.attention" not in name}
     save_file(cut, folder / "model.safetensors", {"format": "pt"})
+    checkpoint = inspect_checkpoint(str(folder))
     with pytest.raises(ModelError, match="which would be random"):
-        load_encoder(inspect_checkpoint(str(folder)))
+        load_encoder(checkpoint, checkpoint.load_tokenizer())
 
 
 def test_pretrained_pooler_is_used(checkpoint_dirs: dict[str, Path]) -> None:
     for family, has_pooler in (("bert", True), ("electra", False)):
-        model = load_encoder(inspect_checkpoint(str(checkpoint_dirs[family]))).eval()
+        checkpoint = inspect_checkpoint(str(checkpoint_dirs[family]))
+        model = load_encoder(checkpoint, checkpoint.load_tokenizer()).eval()
         example = Example(0, [2, 7, 8, 3], [0, 0, 0, 0])
         output = model([example])
         assert torch.equal(output.pooled, output.hidden[:, 0]) is not has_pooler
@@ -343,8 +338,8 @@ class LetterTokenizer(ModelTokenizer):
             for text in texts
         ]
 
-    def _find_special_tokens(self, is_pair: bool) -> tuple[list[int], list[int], list[int], list[int]]:
-        return [1], [2] if is_pair else [], [2], [0, 1 if is_pair else 0]
+    def _find_special_tokens(self, is_pair: bool) -> SpecialTokens:
+        return SpecialTokens([1], [2] if is_pair else [], [2], (0, int(is_pair)))
 
 
 # Questions

@@ -15,14 +15,11 @@ import torch
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
+from bioshards.evaluate import encoder, recipes
 from bioshards.evaluate.benchmarks.records import SPLITS, TaggedSentence
-from bioshards.evaluate.config import suites
-from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe, LegacyMode, override_recipe
-from bioshards.evaluate.config.suites import SUITES
-from bioshards.evaluate.modeling import encoder
+from bioshards.evaluate.recipes import SUITES, FineTuneRecipe, LegacyMode, override_recipe
 from bioshards.evaluate.runs import results
-from bioshards.evaluate.runs.run import EvaluateJob, run_evaluation
-from bioshards.evaluate.runs.task_data import load_task_data
+from bioshards.evaluate.runs.run import EvaluateJob, load_task_data, run_evaluation
 from bioshards.evaluate.tasks.tagging import Tagging, find_entity_types
 from bioshards.evaluate.tasks.task_registry import plan_tasks
 from tests.support.evaluate.tiny_checkpoints import save_tiny_checkpoint
@@ -117,7 +114,7 @@ def test_bioalbert_recipe_has_alberts_optimizer_and_the_papers_checkpoints() -> 
 def test_electramed_recipes_have_no_weight_decay() -> None:
     """SOURCE: Miolo et al. 2021, table 5."""
     assert {recipe.weight_decay for recipe in SUITES["electramed"].values()} == {0.0}
-    assert suites.SQUAD_RECIPE.weight_decay == 0.0
+    assert recipes.SQUAD_RECIPE.weight_decay == 0.0
 
 
 def test_electras_code_answers_questions_with_its_joint_head() -> None:
@@ -141,7 +138,7 @@ def test_electras_code_answers_questions_with_its_joint_head() -> None:
     ],
 )
 def test_seeds_are_as_many_as_the_paper_has(task: str, seeds: int) -> None:
-    assert suites.find_num_seeds(*task.split("/")) == seeds
+    assert recipes.find_num_seeds(*task.split("/")) == seeds
 
 
 def test_legacy_modes_apply_to_entity_tasks_only() -> None:

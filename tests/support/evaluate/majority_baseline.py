@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from bioshards.evaluate.benchmarks.catalogue import ProblemType
-from bioshards.evaluate.config.fine_tune_recipe import FineTuneRecipe
-from bioshards.evaluate.modeling.tokenization import ModelTokenizer
-from bioshards.evaluate.tasks.adapter import TaskAdapter
+from bioshards.evaluate.encoder import ModelTokenizer
+from bioshards.evaluate.recipes import FineTuneRecipe
 from bioshards.evaluate.tasks.classification import Classification
 from bioshards.evaluate.tasks.question_answering import QuestionAnswering
 from bioshards.evaluate.tasks.tagging import Tagging
+from bioshards.evaluate.tasks.task_registry import TaskAdapter
 
 NO_TOKENIZER = ModelTokenizer(None, 64)
 

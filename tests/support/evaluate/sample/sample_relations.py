@@ -148,7 +148,7 @@ def _scibert_files() -> FileContents:
     for part, size in (("train", 26), ("dev", 13), ("test", 13)):
         rng = Random(f"scibert {part}")
         lines = []
-        for index, label in enumerate(islice(cycle(TASKS["chemprot-scibert"].labels), size)):
+        for index, label in enumerate(islice(cycle(TASKS["chemprot-scibert"].spec.labels), size)):
             word = label.lower().replace("_", " and ")
             template = templates[index % 2].replace("{a}", f"{'an' if word[0] in 'aiu' else 'a'} {word}")
             text = fill_template(rng, template).text

@@ -1,8 +1,6 @@
-"""Linear-chain conditional random field over the tags of a sentence.
+"""Layers that heads have on request: a bidirectional LSTM, and a linear-chain conditional random field.
 
-Lafferty, McCallum and Pereira 2001 (ICML), with emission scores from a network: the score of a path is the
-sum of its emission and transition scores. PubMedBERT's paper names it as a tagging head (section 2.4.2).
-Invalid transitions, such as ``O`` to ``I-``, are masked in loss and decoding.
+PubMedBERT's paper compares heads with and without them (section 2.4.2 and table 12).
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ from typing import Final
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from bioshards.corpus.errors import InvalidValueError
 
@@ -18,10 +17,37 @@ FORBIDDEN_SCORE: Final = -1e4
 """Score of a masked transition in the loss: its exponential is 0 in float32, and gradients stay finite."""
 
 
-class CRF(nn.Module):
-    """Transition scores between L labels, initialised with 0.
+class BiLSTM(nn.Module):
+    """One bidirectional layer between encoder and head, half of the width in each direction.
 
-    Sums are computed in float32. ``mask`` [B, W] marks the words of a row, which come before its padding.
+    The paper gives neither its width nor the vector that relations are classified by; both are choices.
+    """
+
+    def __init__(self, hidden_size: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(hidden_size, hidden_size // 2, batch_first=True, bidirectional=True)
+
+    def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        """Map [B, W, H] to [B, W, H]; padding becomes 0.
+
+        Args:
+            mask: bool[B, W]; padding comes last.
+
+        Raises:
+            RuntimeError: a row is all padding.
+        """
+        packed = pack_padded_sequence(vectors, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
+        output, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=vectors.shape[1])
+        return output
+
+
+class CRF(nn.Module):
+    """Linear-chain conditional random field over the L labels of the words of a sentence.
+
+    Lafferty, McCallum and Pereira 2001 (ICML), with emission scores from a network: the score of a path is
+    the sum of its emission and transition scores, of which the latter begin with 0. Invalid transitions, such
+    as ``O`` to ``I-``, are masked in loss and decoding. Sums are computed in float32. ``mask`` [B, W] marks
+    the words of a row, which come before its padding.
     """
 
     transitions: Tensor

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from bioshards.evaluate.report.seed_results import group_by_model
+from bioshards.evaluate.report.report_data import group_by_model
 from bioshards.evaluate.runs.results import ResultError
 from tests.support.evaluate.synthetic_results import (
     DEFAULTS,

@@ -1,1 +1,0 @@
-"""Fine-tuning recipes and the papers' suites."""

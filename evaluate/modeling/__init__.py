@@ -1,1 +1,0 @@
-"""Encoders, tokenizers, heads and padded batches."""
