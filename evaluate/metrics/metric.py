@@ -77,8 +77,14 @@ def ratio(numerator: Numbers, denominator: Numbers) -> Numbers:
     )
 
 
-def precision_recall_f1(correct: Numbers, predicted: Numbers, gold: Numbers) -> Mapping[str, Numbers]:
-    """Return precision, recall and F1 from counts."""
+def mean_scores(names: Sequence[str]) -> Callable[[Numbers], Mapping[str, Numbers]]:
+    """Return a function from sums to means by name: the last sum is the number of rows."""
+    return lambda totals: {name: ratio(totals[..., at], totals[..., -1]) for at, name in enumerate(names)}
+
+
+def precision_recall_f1(counts: Numbers) -> dict[str, Numbers]:
+    """Return precision, recall and F1 from counts [..., 3] of correct, predicted and gold labels."""
+    correct, predicted, gold = counts[..., 0], counts[..., 1], counts[..., 2]
     return {
         "precision": ratio(correct, predicted),
         "recall": ratio(correct, gold),
@@ -86,65 +92,51 @@ def precision_recall_f1(correct: Numbers, predicted: Numbers, gold: Numbers) -> 
     }
 
 
-def class_stat_names(classes: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of three counts of each class: of correct, predicted and gold labels."""
-    return tuple(
-        f"{name}: {count_name}" for name in classes for count_name in ("correct", "predicted", "gold")
-    )
+def class_metric(
+    name: str,
+    main_score: str,
+    classes: Sequence[str],
+    align_labels: Callable[[Sequence[Any], Sequence[Any]], Iterable[tuple[Sequence[str], Sequence[str]]]],
+    scores_from_totals: Callable[[Numbers], Mapping[str, Numbers]],
+) -> Metric:
+    """Return a metric whose statistics are three counts of each class: of correct, predicted and gold labels.
 
-
-def count_labels(
-    classes: Sequence[str], examples: Sequence[tuple[Iterable[str], Iterable[str], Iterable[str]]]
-) -> Numbers:
-    """Count correct, predicted and gold labels of each example; labels that are not classes are ignored.
-
-    Returns:
-        float64[N, 3 * classes].
+    Args:
+        align_labels: function from gold and predicted to the two lists of labels of each example, which are
+            compared by position; labels that are not classes are not counted.
     """
-    columns = {name: 3 * index for index, name in enumerate(classes)}
-    rows = numpy.zeros((len(examples), 3 * len(classes)))
-    for row, example in zip(rows, examples, strict=True):
-        for column_offset, labels in enumerate(example):
-            for label in labels:
-                if label in columns:
-                    row[columns[label] + column_offset] += 1
-    return rows
+    columns = {label: 3 * index for index, label in enumerate(classes)}
+    stat_names = tuple(f"{label}: {count}" for label in classes for count in ("correct", "predicted", "gold"))
+
+    def compute_stats(gold: Sequence[Any], predicted: Sequence[Any]) -> Numbers:
+        examples = list(align_labels(gold, predicted))
+        rows = numpy.zeros((len(examples), len(stat_names)))
+        for row, labels in zip(rows, examples, strict=True):
+            for gold_label, predicted_label in zip(*labels, strict=True):
+                if predicted_label in columns:
+                    row[columns[predicted_label]] += predicted_label == gold_label
+                    row[columns[predicted_label] + 1] += 1
+                if gold_label in columns:
+                    row[columns[gold_label] + 2] += 1
+        return rows
+
+    return Metric(name, main_score, stat_names, compute_stats, scores_from_totals)
 
 
-def matching_labels(gold: Sequence[str], predicted: Sequence[str]) -> list[str]:
-    """Return the labels that are equal at the same position."""
-    return [
-        gold_label
-        for gold_label, predicted_label in zip(gold, predicted, strict=True)
-        if gold_label == predicted_label
-    ]
-
-
-def count_single_labels(classes: Sequence[str], pairs: Iterable[tuple[str, str]]) -> Numbers:
-    """Count labels of examples with one gold and one predicted class."""
-    return count_labels(
-        classes,
-        [
-            (matching_labels([gold_label], [guessed_label]), [guessed_label], [gold_label])
-            for gold_label, guessed_label in pairs
-        ],
-    )
-
-
-def micro_average(totals: Numbers) -> Mapping[str, Numbers]:
+def micro_average(totals: Numbers) -> dict[str, Numbers]:
     """Return precision, recall and F1 over all classes from sums [..., 3 * classes]."""
-    return precision_recall_f1(*(column.sum(axis=-1) for column in _split_columns(totals)))
+    return precision_recall_f1(_group_by_class(totals).sum(axis=-2))
 
 
-def scores_by_class(totals: Numbers) -> Mapping[str, Numbers]:
+def scores_by_class(totals: Numbers) -> dict[str, Numbers]:
     """Return precision, recall and F1 of each class, each [..., classes]."""
-    return precision_recall_f1(*_split_columns(totals))
+    return precision_recall_f1(_group_by_class(totals))
 
 
-def macro_average(totals: Numbers) -> Mapping[str, Numbers]:
+def macro_average(totals: Numbers) -> dict[str, Numbers]:
     """Return the mean over classes of precision, recall and F1, as scikit-learn does."""
     return {name: values.mean(axis=-1) for name, values in scores_by_class(totals).items()}
 
 
-def _split_columns(totals: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    return totals[..., 0::3], totals[..., 1::3], totals[..., 2::3]
+def _group_by_class(totals: Numbers) -> Numbers:
+    return totals.reshape(*totals.shape[:-1], -1, 3)

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.evaluate.metrics.metric import (
     Metric,
     Numbers,
     align,
-    class_stat_names,
-    count_labels,
+    class_metric,
     macro_average,
     make_stats_array,
-    matching_labels,
     micro_average,
     precision_recall_f1,
     scores_by_class,
@@ -44,11 +43,8 @@ def entity_f1() -> Metric:
         )
 
     def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
-        strict = precision_recall_f1(totals[..., 3], totals[..., 4], totals[..., 5])
-        return {
-            **precision_recall_f1(totals[..., 0], totals[..., 1], totals[..., 2]),
-            **{f"strict {name}": values for name, values in strict.items()},
-        }
+        strict = precision_recall_f1(totals[..., 3:])
+        return precision_recall_f1(totals[..., :3]) | {f"strict {name}": strict[name] for name in strict}
 
     return Metric("entity F1 (conlleval)", "F1", stat_names, compute_stats, scores_from_totals)
 
@@ -68,10 +64,6 @@ def word_f1(types: Sequence[str]) -> Metric:
     ``O``, as in BLURB (arXiv:2007.15779). ``F1 with O`` is SciBERT's mean over all labels (``avg_f1`` in
     scibert/models/pico_crf_tagger.py).
     """
-    classes = (*types, "O")
-
-    def compute_stats(gold: Sequence[Tags], predicted: Sequence[Tags]) -> Numbers:
-        return count_labels(classes, [_compare_words(*tags) for tags in align_sentences(gold, predicted)])
 
     def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
         class_f1 = scores_by_class(totals)["F1"]
@@ -81,14 +73,9 @@ def word_f1(types: Sequence[str]) -> Metric:
             "F1 with O": class_f1.mean(axis=-1),
         }
 
-    return Metric("word F1 (macro)", "F1", class_stat_names(classes), compute_stats, scores_from_totals)
-
-
-def _compare_words(gold: Tags, predicted: Tags) -> tuple[list[str], list[str], list[str]]:
-    gold_classes, predicted_classes = (
-        [tag.partition("-")[2] or tag for tag in tags] for tags in (gold, predicted)
+    return class_metric(
+        "word F1 (macro)", "F1", (*types, "O"), partial(_align_tags, _type), scores_from_totals
     )
-    return matching_labels(gold_classes, predicted_classes), predicted_classes, gold_classes
 
 
 def align_sentences(gold: Sequence[Tags], predicted: Sequence[Tags]) -> list[tuple[Tags, Tags]]:
@@ -104,6 +91,13 @@ def align_sentences(gold: Sequence[Tags], predicted: Sequence[Tags]) -> list[tup
                 f"sentence {index} has {len(gold_tags)} words, but {len(predicted_tags)} are tagged"
             )
     return pairs
+
+
+def _align_tags(
+    simplify: Callable[[str], str], gold: Sequence[Tags], predicted: Sequence[Tags]
+) -> list[tuple[Tags, Tags]]:
+    pairs = align_sentences(gold, predicted)
+    return [([*map(simplify, gold_tags)], [*map(simplify, tags)]) for gold_tags, tags in pairs]
 
 
 def count_words_read(words: Sequence[str], count_tokens: Callable[[str], int], max_seq_length: int) -> int:
@@ -133,7 +127,7 @@ def merge_entity_types(metric: Metric) -> Metric:
     """
 
     def compute_stats(gold: Sequence[Tags], predicted: Sequence[Tags]) -> Numbers:
-        return metric.compute_stats(*([_strip_types(tags) for tags in side] for side in (gold, predicted)))
+        return metric.compute_stats(*([[*map(_prefix, tags)] for tags in side] for side in (gold, predicted)))
 
     return replace(metric, name=f"{metric.name}, types merged", compute_stats=compute_stats)
 
@@ -145,17 +139,18 @@ def biobert_tag_f1() -> Metric:
     of dmis-lab/biobert, which counts word pieces: continuation pieces have the tag X, so its precision can be
     lower than here. The README's 89.72 for NCBI-disease is this score on dev; 87.70 is the entity F1 on test.
     """
-    classes = ("B", "I")
-
-    def compute_stats(gold: Sequence[Tags], predicted: Sequence[Tags]) -> Numbers:
-        pairs = ([_strip_types(tags) for tags in pair] for pair in align_sentences(gold, predicted))
-        return count_labels(classes, [(matching_labels(*pair), pair[1], pair[0]) for pair in pairs])
 
     def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
-        return {**macro_average(totals), "micro F1": micro_average(totals)["F1"]}
+        return macro_average(totals) | {"micro F1": micro_average(totals)["F1"]}
 
-    return Metric("tag F1 (BioBERT)", "F1", class_stat_names(classes), compute_stats, scores_from_totals)
+    return class_metric(
+        "tag F1 (BioBERT)", "F1", ("B", "I"), partial(_align_tags, _prefix), scores_from_totals
+    )
 
 
-def _strip_types(tags: Tags) -> list[str]:
-    return [tag.partition("-")[0] for tag in tags]
+def _type(tag: str) -> str:
+    return tag.partition("-")[2] or tag
+
+
+def _prefix(tag: str) -> str:
+    return tag.partition("-")[0]

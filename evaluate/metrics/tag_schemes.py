@@ -55,14 +55,12 @@ def convert_from_bio(scheme: TagScheme, tags: Sequence[str]) -> tuple[str, ...]:
     """Convert BIO tags to a scheme; IOB1 and IO input to ``BIO`` becomes valid BIO."""
     converted = ["O"] * len(tags)
     for start, end, entity_type in extract_spans(tags):
-        num_inside = end - start - 1
-        match scheme:
-            case "BIO":
-                prefixes = "B" + "I" * num_inside
-            case "BIOUL":
-                prefixes = "B" + "I" * (num_inside - 1) + "L" if num_inside else "U"
-            case "IO":
-                prefixes = "I" * (num_inside + 1)
+        inside = end - start - 1
+        prefixes = {
+            "BIO": "B" + "I" * inside,
+            "BIOUL": "B" + "I" * (inside - 1) + "L" if inside else "U",
+            "IO": "I" * (inside + 1),
+        }[scheme]
         converted[start:end] = [_make_tag(prefix, entity_type) for prefix in prefixes]
     return tuple(converted)
 
@@ -79,26 +77,17 @@ def convert_to_bio(scheme: TagScheme, tags: Sequence[str]) -> tuple[str, ...]:
         return convert_from_bio("BIO", tags)
     if scheme == "BIO":
         return tuple(tags)
-    converted: list[str] = []
-    for index, tag in enumerate(tags):
-        previous = tags[index - 1] if index else "O"
+    converted = []
+    for previous, tag in zip(("O", *tags), tags, strict=False):
         is_after_end = previous[0] in "UL" and previous[1:] == tag[1:]
-        match tag[0]:
-            case "U":
-                converted.append("B" + tag[1:])
-            case "I" | "L":
-                converted.append(("B" if is_after_end else "I") + tag[1:])
-            case _:
-                converted.append(tag)
+        prefix = {"U": "B", "L": "I"}.get(tag[0], tag[0])
+        converted.append(("B" if prefix == "I" and is_after_end else prefix) + tag[1:])
     return tuple(converted)
 
 
 def list_labels(scheme: TagScheme, entity_types: Iterable[str]) -> tuple[str, ...]:
     """Return all tags of a scheme: ``O``, then those of each type."""
-    return (
-        "O",
-        *(_make_tag(prefix, entity_type) for entity_type in entity_types for prefix in _PREFIXES[scheme]),
-    )
+    return ("O", *(_make_tag(prefix, name) for name in entity_types for prefix in _PREFIXES[scheme]))
 
 
 def allowed_transitions(scheme: TagScheme, labels: Sequence[str]) -> NDArray[numpy.bool_]:
@@ -112,15 +101,10 @@ def allowed_transitions(scheme: TagScheme, labels: Sequence[str]) -> NDArray[num
 
 
 def _may_follow(scheme: TagScheme, tag: str, previous: str) -> bool:
-    is_same_type = tag[1:] == previous[1:]
-    match scheme:
-        case "BIO":
-            return tag[0] != "I" or (previous[0] in "BI" and is_same_type)
-        case "BIOUL":
-            is_open = previous[0] in "BI"
-            return (tag[0] in "IL") == is_open and (is_same_type or not is_open)
-        case "IO":
-            return True
+    is_same_type, is_open = tag[1:] == previous[1:], previous[0] in "BI"
+    if scheme == "BIO":
+        return tag[0] != "I" or (is_open and is_same_type)
+    return scheme == "IO" or ((tag[0] in "IL") == is_open and (is_same_type or not is_open))
 
 
 def _make_tag(prefix: str, entity_type: str) -> str:

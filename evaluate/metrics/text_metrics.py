@@ -10,6 +10,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Final
 
@@ -20,10 +21,10 @@ from bioshards.evaluate.metrics.metric import (
     Metric,
     Numbers,
     align,
-    class_stat_names,
-    count_single_labels,
+    class_metric,
     macro_average,
     make_stats_array,
+    mean_scores,
     micro_average,
     precision_recall_f1,
     ratio,
@@ -49,17 +50,14 @@ def micro_f1(labels: Sequence[str], negative: str | None) -> Metric:
     """
     if negative is not None and negative not in labels:
         raise InvalidValueError(f"the negative class {negative!r} is none of {', '.join(labels)}")
+    suffix = f" without {negative}" if negative is not None else ""
     classes = [label for label in labels if label != negative]
 
-    def compute_stats(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
-        return count_single_labels(classes, _align_known_labels(labels, gold, predicted))
-
     def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
-        return {**micro_average(totals), "macro F1": macro_average(totals)["F1"]}
+        return micro_average(totals) | {"macro F1": macro_average(totals)["F1"]}
 
-    name_suffix = f" without {negative}" if negative is not None else ""
-    return Metric(
-        f"micro F1{name_suffix}", "F1", class_stat_names(classes), compute_stats, scores_from_totals
+    return class_metric(
+        f"micro F1{suffix}", "F1", classes, partial(_align_classes, labels), scores_from_totals
     )
 
 
@@ -69,32 +67,16 @@ def positive_f1(positive: str) -> Metric:
     GAD: BLURB's "micro F1" is this score in every public implementation (michiyasunaga/LinkBERT,
     dmis-lab/biobert biocodes/re_eval.py, SciCrunch/bio_electra).
     """
-
-    def compute_stats(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
-        return count_single_labels([positive], align(gold, predicted))
-
-    return Metric(
-        f"F1 of {positive}",
-        "F1",
-        class_stat_names([positive]),
-        compute_stats,
-        micro_average,
-    )
+    return class_metric(f"F1 of {positive}", "F1", [positive], partial(_align_classes, None), micro_average)
 
 
 def accuracy(labels: Sequence[str]) -> Metric:
     """Return accuracy and macro F1; PubMedQA's authors report both (arXiv:1909.06146)."""
 
-    def compute_stats(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
-        return count_single_labels(labels, _align_known_labels(labels, gold, predicted))
-
     def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
-        return {
-            "accuracy": _accuracy_from_totals(totals),
-            "macro F1": macro_average(totals)["F1"],
-        }
+        return {"accuracy": micro_average(totals)["recall"], "macro F1": macro_average(totals)["F1"]}
 
-    return Metric("accuracy", "accuracy", class_stat_names(labels), compute_stats, scores_from_totals)
+    return class_metric("accuracy", "accuracy", labels, partial(_align_classes, labels), scores_from_totals)
 
 
 def yes_no_f1() -> Metric:
@@ -106,9 +88,6 @@ def yes_no_f1() -> Metric:
     """
     answers = ("yes", "no")
 
-    def compute_stats(gold: Sequence[str], predicted: Sequence[str]) -> Numbers:
-        return count_single_labels(answers, _align_known_labels(answers, gold, predicted))
-
     def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
         class_scores = scores_by_class(totals)
         return {
@@ -118,25 +97,21 @@ def yes_no_f1() -> Metric:
                 for name, values in class_scores.items()
             },
             "macro F1": class_scores["F1"].mean(axis=-1),
-            "accuracy": _accuracy_from_totals(totals),
+            "accuracy": micro_average(totals)["recall"],
         }
 
-    return Metric(
-        "F1 of yes and of no", "macro F1", class_stat_names(answers), compute_stats, scores_from_totals
+    return class_metric(
+        "F1 of yes and of no", "macro F1", answers, partial(_align_classes, answers), scores_from_totals
     )
 
 
-def _accuracy_from_totals(totals: Numbers) -> Numbers:
-    return ratio(totals[..., 0::3].sum(axis=-1), totals[..., 2::3].sum(axis=-1))
-
-
-def _align_known_labels(
-    labels: Sequence[str], gold: Sequence[str], predicted: Sequence[str]
-) -> list[tuple[str, str]]:
-    unknown = sorted({*gold, *predicted}.difference(labels))
-    if unknown:
+def _align_classes(
+    labels: Sequence[str] | None, gold: Sequence[str], predicted: Sequence[str]
+) -> list[tuple[tuple[str], tuple[str]]]:
+    """Pair gold with predicted classes, all of which are ``labels`` unless it is None."""
+    if labels is not None and (unknown := sorted({*gold, *predicted}.difference(labels))):
         raise InvalidValueError(f"{unknown[0]!r} is none of the classes {', '.join(labels)}")
-    return align(gold, predicted)
+    return [((gold_label,), (guess,)) for gold_label, guess in align(gold, predicted)]
 
 
 def multilabel_f1(labels: Collection[str]) -> Metric:
@@ -161,7 +136,7 @@ def multilabel_f1(labels: Collection[str]) -> Metric:
         precision = ratio(totals[..., 4], totals[..., 3])
         recall = ratio(totals[..., 5], totals[..., 3])
         return {
-            **precision_recall_f1(totals[..., 0], totals[..., 1], totals[..., 2]),
+            **precision_recall_f1(totals[..., :3]),
             "example precision": precision,
             "example recall": recall,
             "example F1": ratio(2 * precision * recall, precision + recall),
@@ -172,10 +147,8 @@ def multilabel_f1(labels: Collection[str]) -> Metric:
 
 def _count_example(gold: frozenset[str], predicted: frozenset[str]) -> tuple[float, ...]:
     correct = len(gold & predicted)
-    label_counts = (correct, len(predicted), len(gold))
-    if not gold:
-        return (*label_counts, 0, 0, 0)
-    return (*label_counts, 1, correct / len(predicted) if predicted else 0, correct / len(gold))
+    shares = (correct / max(1, len(predicted)), correct / max(1, len(gold)))
+    return (correct, len(predicted), len(gold), bool(gold), *shares)
 
 
 def pearson() -> Metric:
@@ -219,10 +192,7 @@ def mean_reciprocal_rank() -> Metric:
         questions = groupby(candidates, key=lambda candidate: candidate[0][0])
         return make_stats_array(((_reciprocal_rank(list(group)), 1) for _, group in questions), stat_names)
 
-    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
-        return {"MRR": ratio(totals[..., 0], totals[..., 1])}
-
-    return Metric("mean reciprocal rank", "MRR", stat_names, compute_stats, scores_from_totals)
+    return Metric("mean reciprocal rank", "MRR", stat_names, compute_stats, mean_scores(["MRR"]))
 
 
 def _reciprocal_rank(candidates: list[tuple[tuple[str, bool], float]]) -> float:
@@ -241,13 +211,7 @@ def squad_f1() -> Metric:
     def compute_stats(gold: Sequence[Collection[str]], predicted: Sequence[str]) -> Numbers:
         return make_stats_array((_compare_answers(*pair) for pair in align(gold, predicted)), stat_names)
 
-    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
-        return {
-            "exact match": ratio(totals[..., 0], totals[..., 2]),
-            "F1": ratio(totals[..., 1], totals[..., 2]),
-        }
-
-    return Metric("SQuAD v1.1", "F1", stat_names, compute_stats, scores_from_totals)
+    return Metric("SQuAD v1.1", "F1", stat_names, compute_stats, mean_scores(stat_names[:2]))
 
 
 def normalise_answer(text: str) -> str:
@@ -258,11 +222,8 @@ def normalise_answer(text: str) -> str:
 def _compare_answers(gold: Collection[str], predicted: str) -> tuple[float, float, int]:
     normalised_guess = normalise_answer(predicted)
     answers = [normalise_answer(answer) for answer in gold]
-    return (
-        float(normalised_guess in answers),
-        max((_word_overlap_f1(answer, normalised_guess) for answer in answers), default=0),
-        1,
-    )
+    best_f1 = max((_word_overlap_f1(answer, normalised_guess) for answer in answers), default=0)
+    return (normalised_guess in answers, best_f1, 1)
 
 
 def _word_overlap_f1(gold: str, predicted: str) -> float:
@@ -284,19 +245,11 @@ def bioasq_factoid() -> Metric:
     def compute_stats(gold: Sequence[Collection[str]], predicted: Sequence[Sequence[str]]) -> Numbers:
         return make_stats_array((_rank_answer(*pair) for pair in align(gold, predicted)), stat_names)
 
-    def scores_from_totals(totals: Numbers) -> Mapping[str, Numbers]:
-        return {
-            name: ratio(totals[..., index], totals[..., 3])
-            for index, name in enumerate(("SACC", "LACC", "MRR"))
-        }
-
-    return Metric("BioASQ factoid", "MRR", stat_names, compute_stats, scores_from_totals)
+    return Metric("BioASQ factoid", "MRR", stat_names, compute_stats, mean_scores(["SACC", "LACC", "MRR"]))
 
 
 def _rank_answer(accepted: Collection[str], answers: Sequence[str]) -> tuple[float, ...]:
     accepted_lower = {spelling.lower() for spelling in accepted}
-    ranks = (
-        rank for rank, answer in enumerate(answers[:FACTOID_ANSWERS], 1) if answer.lower() in accepted_lower
-    )
-    rank = next(ranks, None)
-    return (float(rank == 1), float(rank is not None), 1 / rank if rank else 0.0, 1)
+    is_right = [answer.lower() in accepted_lower for answer in answers[:FACTOID_ANSWERS]]
+    rank = is_right.index(True) + 1 if any(is_right) else 0
+    return (rank == 1, rank > 0, 1 / rank if rank else 0, 1)
