@@ -28,12 +28,10 @@ from bioshards.evaluate.benchmarks.records import (
     SPLITS,
     BenchmarkFileError,
     LabelledText,
-    Question,
     Record,
     RecordsBySplit,
     Relation,
     Split,
-    TaggedSentence,
 )
 
 Reader = Callable[[PathsByName], RecordsBySplit]
@@ -209,26 +207,15 @@ def locate_benchmark(folder: str, benchmark: Benchmark) -> BenchmarkFiles | None
         raise InputNotFoundError(f"there is no folder {folder} with benchmarks: give --benchmarks FOLDER")
     with explain_unreadable(folder):
         paths = [info.path for info in LocalStorage().walk(folder)]
-    candidates = [_match_layout(folder, paths, benchmark, layout) for layout in benchmark.layouts]
+    candidates = []
+    for layout in benchmark.layouts:
+        found = {name: _match_paths(folder, paths, pattern) for name, pattern in layout.patterns.items()}
+        found = {name: matches for name, matches in found.items() if matches}
+        needed = layout.files_by_split
+        splits = tuple(split for split in SPLITS if split in needed and found.keys() >= {*needed[split]})
+        candidates.append(BenchmarkFiles(benchmark, folder, layout, found, splits))
     best = max(candidates, key=lambda candidate: len(candidate.splits))
     return best if best.splits else None
-
-
-def _match_layout(
-    folder: str, paths: Sequence[str], benchmark: Benchmark, layout: FileLayout
-) -> BenchmarkFiles:
-    paths_by_name = {
-        name: matches
-        for name, pattern in layout.patterns.items()
-        if (matches := _match_paths(folder, paths, pattern))
-    }
-    splits = tuple(
-        split
-        for split in SPLITS
-        if split in layout.files_by_split
-        and all(name in paths_by_name for name in layout.files_by_split[split])
-    )
-    return BenchmarkFiles(benchmark, folder, layout, paths_by_name, splits)
 
 
 def _match_paths(folder: str, paths: Sequence[str], pattern: str) -> list[str]:
@@ -249,39 +236,35 @@ def load_records(benchmark_files: BenchmarkFiles) -> RecordsBySplit:
     Raises:
         BenchmarkFileError: a file cannot be read, or a split is empty.
     """
-    records_by_split = benchmark_files.layout.read(benchmark_files.paths)
-    for split in benchmark_files.splits:
+    files = benchmark_files
+    records_by_split = files.layout.read(files.paths)
+    for split in files.splits:
         if not records_by_split.get(split):
-            split_paths = [
-                path
-                for name in benchmark_files.layout.files_by_split[split]
-                for path in benchmark_files.paths[name]
-            ]
-            raise BenchmarkFileError(
-                split_paths[0], None, f"it holds nothing for {split} of {benchmark_files.benchmark.title}"
-            )
-    return {split: records_by_split[split] for split in benchmark_files.splits}
+            path = files.paths[files.layout.files_by_split[split][0]][0]
+            raise BenchmarkFileError(path, None, f"it holds nothing for {split} of {files.benchmark.title}")
+    return {split: records_by_split[split] for split in files.splits}
 
 
-def count_sentences(records: Sequence[Record]) -> dict[str, int]:
+def count_sentences(records: Sequence[Any]) -> dict[str, int]:
     """Count sentences, mentions (``B-`` tags), labelled words, and documents if the files name them."""
-    sentences = [record for record in records if isinstance(record, TaggedSentence)]
-    tag_counts = Counter(tag[0] for sentence in sentences for tag in sentence.tags)
+    tag_counts = Counter(tag[0] for sentence in records for tag in sentence.tags)
     counts = {
-        "sentences": len(sentences),
+        "sentences": len(records),
         "mentions": tag_counts["B"],
         "labelled words": tag_counts["B"] + tag_counts["I"],
     }
-    document_ids = {sentence.document_id for sentence in sentences} - {""}
-    return {**counts, "documents": len(document_ids)} if document_ids else counts
+    document_ids = {sentence.document_id for sentence in records} - {""}
+    return counts | ({"documents": len(document_ids)} if document_ids else {})
 
 
-def count_documents(records: Sequence[Record]) -> dict[str, int]:
+def count_documents(records: Sequence[Any]) -> dict[str, int]:
     """Count documents, chemicals and diseases of BC5CDR."""
-    texts = [record for record in records if isinstance(record, LabelledText)]
-    labels = [record.label for record in texts if isinstance(record.label, frozenset)]
-    type_counts = Counter(mention.split()[1] for label in labels for mention in label)
-    return {"documents": len(texts), "chemicals": type_counts["CHEMICAL"], "diseases": type_counts["DISEASE"]}
+    type_counts = Counter(mention.split()[1] for document in records for mention in document.label)
+    return {
+        "documents": len(records),
+        "chemicals": type_counts["CHEMICAL"],
+        "diseases": type_counts["DISEASE"],
+    }
 
 
 def count_examples(
@@ -305,12 +288,11 @@ def count_examples(
     return counts
 
 
-def count_questions(records: Sequence[Record]) -> dict[str, int]:
+def count_questions(records: Sequence[Any]) -> dict[str, int]:
     """Count pairs of question and passage, and distinct questions, in all and by test batch."""
-    questions = [record for record in records if isinstance(record, Question)]
-    counts = {"pairs": len(questions), "questions": len({question.question for question in questions})}
-    for batch in sorted({question.test_batch for question in questions} - {""}):
-        texts = [question.question for question in questions if question.test_batch == batch]
+    counts = {"pairs": len(records), "questions": len({record.question for record in records})}
+    for batch in sorted({record.test_batch for record in records} - {""}):
+        texts = [record.question for record in records if record.test_batch == batch]
         counts |= {f"pairs of batch {batch}": len(texts), f"questions of batch {batch}": len({*texts})}
     return counts
 

@@ -1,7 +1,7 @@
 """File formats of benchmarks: text, JSON, tables, words with tags (CoNLL), XML and zip archives.
 
 Text is UTF-8, with either line ending, with or without a byte order mark. Files with invalid UTF-8 are
-refused: they differ from the authors'. Errors name the file and the line.
+refused: they differ from the authors'. All functions raise BenchmarkFileError, which names file and line.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import csv
 import io
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
 from lxml import etree
@@ -22,13 +22,10 @@ from bioshards.evaluate.benchmarks.records import BenchmarkFileError, TaggedSent
 
 PathsByName = Mapping[str, Sequence[str]]
 """Sorted paths of the files that exist, by the name that the layout gives them."""
-NumberedLines = Sequence[tuple[int, str]]
-"""Lines without line endings, with 1-based numbers."""
 _T = TypeVar("_T")
 _TAG: Final = re.compile(r"O|[BI](-\S+)?")
-_DOCUMENT_MARK: Final = re.compile(r"-DOCSTART-|###MEDLINE:")
-"""Start of a document in CoNLL and in GENIA (JNLPBA)."""
-_NUMBER: Final = re.compile(r"\d+")
+_DOCUMENT_MARK: Final = re.compile(r"(?:-DOCSTART-|###MEDLINE:)\D*(\d*)")
+"""Start of a document in CoNLL and in GENIA (JNLPBA), with its number."""
 _XML_PARSER: Final = etree.XMLParser(
     encoding="utf-8", resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
 )
@@ -36,11 +33,7 @@ _XML_PARSER: Final = etree.XMLParser(
 
 
 def read_text(path: str) -> str:
-    """Return the text of a UTF-8 file with its line endings, without a byte order mark.
-
-    Raises:
-        BenchmarkFileError: the file cannot be read, is not UTF-8, or contains a NUL.
-    """
+    """Return the text of a UTF-8 file with its line endings, without a byte order mark."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -62,11 +55,10 @@ def _find_line_number(data: bytes, position: int) -> int:
     return data.count(b"\n", 0, position) + 1
 
 
-def read_lines(path: str) -> NumberedLines:
-    """Return the lines of a file. Only LF and CR LF end a line; other separators belong to the text.
+def read_lines(path: str) -> list[tuple[int, str]]:
+    """Return the lines of a file with 1-based numbers.
 
-    Raises:
-        BenchmarkFileError: see :func:`read_text`.
+    Only LF and CR LF end a line; other separators belong to the text.
     """
     rows = read_text(path).split("\n")
     if rows[-1] == "":
@@ -75,11 +67,7 @@ def read_lines(path: str) -> NumberedLines:
 
 
 def get_only_path(files: PathsByName, name: str) -> str:
-    """Return the path of a file that exists once in a benchmark.
-
-    Raises:
-        BenchmarkFileError: several files match.
-    """
+    """Return the path of a file that exists once in a benchmark."""
     first, *other_paths = files[name]
     if other_paths:
         reason = f"it may be the same file as {first}, and only one can be read"
@@ -136,37 +124,25 @@ class JsonValue:
 
     def members(self) -> dict[str, JsonValue]:
         """Return the values of an object by name."""
-        separator = "." if self.location else ""
-        return {
-            key: JsonValue(self.path, value, f"{self.location}{separator}{key}", self.line)
-            for key, value in self._expect(dict, "an object").items()
-        }
-
-    def __getitem__(self, key: str) -> JsonValue:
-        members = self.members()
-        if key not in members:
-            raise self.make_error(f"has no {key!r}")
-        return members[key]
+        return {key: self[key] for key in self._expect(dict, "an object")}
 
     def __contains__(self, key: str) -> bool:
         return key in self._expect(dict, "an object")
 
+    def __getitem__(self, key: str) -> JsonValue:
+        if key not in self:
+            raise self.make_error(f"has no {key!r}")
+        location = f"{self.location}.{key}" if self.location else key
+        return JsonValue(self.path, self.value[key], location, self.line)
+
 
 def read_json(path: str) -> JsonValue:
-    """Read a JSON file.
-
-    Raises:
-        BenchmarkFileError: the file is not valid JSON.
-    """
+    """Read a JSON file."""
     return JsonValue(path, _parse_json(path, read_text(path), 1))
 
 
 def read_json_lines(path: str) -> Iterator[JsonValue]:
-    """Read a JSON Lines file; empty lines are skipped.
-
-    Raises:
-        BenchmarkFileError: a line is not valid JSON.
-    """
+    """Read a JSON Lines file; empty lines are skipped."""
     for line_number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip():
             yield JsonValue(path, _parse_json(path, line, line_number), line=line_number)
@@ -201,9 +177,6 @@ def read_rows(
         has_header: True if the first line names the columns, which may be more; else the table has exactly
             ``columns``.
         quoting: ``csv.QUOTE_NONE`` if quotation marks are plain text.
-
-    Raises:
-        BenchmarkFileError: a column is missing, a row has another number of fields, or a quote is not closed.
     """
     reader = csv.reader(io.StringIO(read_text(path), newline=""), "excel-tab", quoting=quoting, strict=True)
     header = [*columns]
@@ -225,55 +198,38 @@ def read_rows(
 
 
 def map_label(path: str, line: int, raw_label: str, label_names: Mapping[str, str]) -> str:
-    """Return the name of a label.
-
-    Raises:
-        BenchmarkFileError: the label is unknown.
-    """
+    """Return the name of a label that is one of ``label_names``."""
     if raw_label not in label_names:
         raise BenchmarkFileError(path, line, f"the label {raw_label!r} is none of {', '.join(label_names)}")
     return label_names[raw_label]
 
 
-def read_sentences(path: str, entity_type: str | None = None) -> list[TaggedSentence]:
+def read_sentences(
+    path: str, entity_type: str | None = None, lines: slice = slice(None)
+) -> list[TaggedSentence]:
     """Read a CoNLL file: a word and its tag on each line, sentences separated by blank lines.
 
     Crichton et al. (2017, MTL-Bioinformatics-2016) published fifteen corpora in this form, which BLURB,
     BioBERT and most later papers use. SciBERT and ELECTRAMed separate columns by blanks. Middle columns are
-    skipped.
+    skipped. The id of a sentence is the number of its first line.
 
     Args:
         entity_type: type of all mentions, for untyped tags (``B``) or to merge types. Adjacent mentions
             ``B-DNA B-protein`` stay two, as in BLURB.
-
-    Raises:
-        BenchmarkFileError: the file cannot be read, or a line has no valid tag.
-    """
-    return parse_sentences(path, read_lines(path), entity_type)
-
-
-def parse_sentences(
-    path: str, rows: Iterable[tuple[int, str]], entity_type: str | None = None
-) -> list[TaggedSentence]:
-    """Parse the sentences of numbered lines; the id of a sentence is its first line.
-
-    Raises:
-        BenchmarkFileError: see :func:`read_sentences`.
+        lines: part of the file to read.
     """
     parsed: list[TaggedSentence] = []
     document_id, first_line = "", 0
     words: list[str] = []
     tags: list[str] = []
     tag_cache: dict[str, str] = {}  # by what the file says, the tag: there are few, and millions of lines
-    for line_number, row in [*rows, (0, "")]:
+    for line_number, row in [*read_lines(path)[lines], (0, "")]:
         document_mark = _DOCUMENT_MARK.match(row)
         if document_mark or not row or row.isspace():
             if words:
                 parsed.append(TaggedSentence(str(first_line), tuple(words), tuple(tags), document_id))
                 words, tags = [], []
-            if document_mark:
-                number_match = _NUMBER.search(row, document_mark.end())
-                document_id = number_match.group() if number_match else ""
+            document_id = document_mark[1] if document_mark else document_id
             continue
         first_line = first_line if words else line_number
         columns = row.split("\t" if "\t" in row else " ")
@@ -300,27 +256,19 @@ def _parse_tag(path: str, line_number: int, raw_tag: str, entity_type: str | Non
     return raw_tag
 
 
-def convert_to_iob2(tagged_sentences: Iterable[TaggedSentence]) -> list[TaggedSentence]:
-    """Return the same mentions with ``B-`` at each start, by conlleval's rule.
+def convert_to_iob2(tags: Sequence[str]) -> tuple[str, ...]:
+    """Return tags of the same mentions with ``B-`` at each start, by conlleval's rule.
 
     ``B-`` starts a mention, and so does ``I-X`` after a word that is not ``X``.
     """
-    converted = []
-    for sentence in tagged_sentences:
-        tags = [
-            f"B{tag[1:]}" if tag[0] == "I" and previous[1:] != tag[1:] else tag
-            for previous, tag in zip(["O", *sentence.tags], sentence.tags, strict=False)
-        ]
-        converted.append(replace(sentence, tags=tuple(tags)))
-    return converted
+    return tuple(
+        f"B{tag[1:]}" if tag[0] == "I" and previous[1:] != tag[1:] else tag
+        for previous, tag in zip(("O", *tags), tags, strict=False)
+    )
 
 
 def parse_xml(path: str, data: bytes) -> etree._Element:
-    """Parse an untrusted UTF-8 file and return its root.
-
-    Raises:
-        BenchmarkFileError: the file is not well-formed, not UTF-8, or has a DOCTYPE.
-    """
+    """Parse an untrusted UTF-8 file, which must not have a DOCTYPE, and return its root."""
     if b"<!DOCTYPE" in data:  # in no other encoding could it be hidden: the parser takes it for UTF-8
         line = _find_line_number(data, data.index(b"<!DOCTYPE"))
         reason = "it has a DOCTYPE, which the authors' files do not, and which is not read"
@@ -331,18 +279,8 @@ def parse_xml(path: str, data: bytes) -> etree._Element:
         raise BenchmarkFileError(path, error.lineno, f"it is not well-formed XML: {error.msg}") from error
 
 
-def make_element_error(path: str, element: etree._Element, reason: str) -> BenchmarkFileError:
-    """Return an error that names the line of an element."""
-    line: Any = element.sourceline
-    return BenchmarkFileError(path, line, reason)
-
-
 def iter_archive(path: str) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of each XML file in a zip archive.
-
-    Raises:
-        BenchmarkFileError: the archive is damaged, or a member is too large.
-    """
+    """Yield name and content of each XML file in a zip archive, within the limits of corpus/archives."""
     try:
         with open(path, "rb") as file:
             for member in archives.iter_members(file, "set.zip"):

@@ -1,4 +1,7 @@
-"""Readers: functions from the files of a benchmark to records. catalogue.toml names them (READERS)."""
+"""Readers: functions from the files of a benchmark to records. catalogue.toml names them (READERS).
+
+All raise BenchmarkFileError, which names file and line, if a file does not have the form that they describe.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,13 @@ import os
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
-from itertools import groupby, islice
+from functools import partial, wraps
+from itertools import groupby, islice, product
 from pathlib import Path
 from statistics import fmean
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from lxml import etree
 
@@ -26,9 +29,7 @@ from bioshards.evaluate.benchmarks.formats import (
     convert_to_iob2,
     get_only_path,
     iter_archive,
-    make_element_error,
     map_label,
-    parse_sentences,
     parse_xml,
     quote_excerpt,
     read_json,
@@ -66,11 +67,7 @@ def read_each_split(read: Callable[..., Sequence[Record]]) -> Callable[..., Reco
 
 
 def check_unique_ids(path: str, records: Iterable[_RecordT]) -> list[_RecordT]:
-    """Return the records as a list.
-
-    Raises:
-        BenchmarkFileError: two records have the same id.
-    """
+    """Return the records as a list; no two of them may have the same id."""
     record_by_id: dict[str, _RecordT] = {}
     for record in records:
         if record.id in record_by_id:
@@ -79,63 +76,46 @@ def check_unique_ids(path: str, records: Iterable[_RecordT]) -> list[_RecordT]:
     return [*record_by_id.values()]
 
 
-def assign_splits(
-    names: Collection[str], split_sizes: Mapping[Split, int], list_paths: Sequence[str]
-) -> dict[str, Split]:
-    """Return the split of each name, by published lists, or by a hash if the lists are missing.
+def split_records(
+    records: Mapping[str, Sequence[_RecordT]], split_sizes: Mapping[Split, int], list_paths: Sequence[str]
+) -> dict[Split, list[_RecordT]]:
+    """Split records by published lists of names, or by a hash of the names if the lists are missing.
 
     BLURB's lists of files and ids are in data_generation.tar.gz, folder ``indexing``: one name a line (DDI),
     or all on one line, separated by commas (HoC, BioASQ).
 
     Args:
-        names: file names without folder and suffix, or ids.
+        records: by file name without folder and suffix, or by id.
         split_sizes: number of names of each split but ``train`` if there are no lists. Names are drawn in the
             order of their SHA-256, so the split is reproducible.
-        list_paths: paths of the lists ``train_*``, ``dev_*`` and, if ``split_sizes`` has it, ``test_*``.
-
-    Raises:
-        BenchmarkFileError: a listed name is unknown or listed twice, or a name is in no list.
+        list_paths: paths of the lists ``train_*``, ``dev_*`` and, if ``split_sizes`` has it, ``test_*``. Each
+            name is in one of them, and there are no others.
     """
     split_by_name: dict[str, Split] = {}
     if not list_paths:
-        names_by_hash = iter(sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest()))
+        names_by_hash = iter(sorted(records, key=lambda name: hashlib.sha256(name.encode()).digest()))
         for split, size in split_sizes.items():
             split_by_name |= dict.fromkeys(islice(names_by_hash, size), split)
-        return {name: split_by_name.get(name, "train") for name in names}
-    for split in ("train", *split_sizes):
-        for path in list_paths:
-            if not os.path.basename(path).startswith(f"{split}_"):
-                continue
-            for line, name in _read_names(path):
-                if name not in names or name in split_by_name:
+        split_by_name = {name: split_by_name.get(name, "train") for name in records}
+    for split, path in product(("train", *split_sizes), list_paths):
+        rows = read_lines(path) if os.path.basename(path).startswith(f"{split}_") else ()
+        for line, row in rows:
+            for name in map(_stem, filter(None, map(str.strip, row.split(",")))):
+                if name not in records or name in split_by_name:
                     reason = "in another list, too" if name in split_by_name else "not in the set's files"
                     raise BenchmarkFileError(path, line, f"{name!r} is {reason}")
                 split_by_name[name] = split
-    if missing := [name for name in names if name not in split_by_name]:
+    if missing := [name for name in records if name not in split_by_name]:
         reason = f"neither it nor the lists beside it have {missing[0]!r}"
         raise BenchmarkFileError(list_paths[0], None, reason)
-    return split_by_name
+    by_split: dict[Split, list[_RecordT]] = {split: [] for split in SPLITS}
+    for name, split in split_by_name.items():
+        by_split[split] += records[name]
+    return by_split
 
 
-def _read_names(path: str) -> Iterator[tuple[int, str]]:
-    for line_number, line in enumerate(read_text(path).split("\n"), 1):
-        for name in line.split(","):
-            if name.strip():
-                yield line_number, _stem(name.strip(), ".xml", ".txt")
-
-
-def _stem(path: str, *suffixes: str) -> str:
-    name = os.path.basename(path)
-    for suffix in suffixes:
-        name = name.removesuffix(suffix)
-    return name
-
-
-def _group_by_split(
-    records: Mapping[str, _RecordT], splits: Mapping[str, Split]
-) -> dict[Split, list[_RecordT]]:
-    """Return the records of each split in the order of ``splits``."""
-    return {part: [records[name] for name, split in splits.items() if split == part] for part in SPLITS}
+def _stem(path: str) -> str:
+    return os.path.basename(path).removesuffix(".xml").removesuffix(".txt")
 
 
 # Tagged sentences
@@ -143,7 +123,7 @@ def _group_by_split(
 
 def read_single_type_sentences(path: str) -> list[TaggedSentence]:
     """Read ELECTRAMed's BC5CDR, where mentions of one word are ``I-`` and longer ones begin with ``B-``."""
-    return convert_to_iob2(read_sentences(path))
+    return [replace(sentence, tags=convert_to_iob2(sentence.tags)) for sentence in read_sentences(path)]
 
 
 JNLPBA_TRAIN_LINES: Final = 465_497
@@ -157,10 +137,9 @@ def read_jnlpba(files: PathsByName, entity_type: str | None = None) -> RecordsBy
     465,497 (BLURB's data_generation, preprocessor.py). Document numbers are MEDLINE UIs, not PMIDs.
     """
     path = get_only_path(files, "training")
-    lines = read_lines(path)
     return {
-        "train": parse_sentences(path, lines[:JNLPBA_TRAIN_LINES], entity_type),
-        "dev": parse_sentences(path, lines[JNLPBA_TRAIN_LINES:], entity_type),
+        "train": read_sentences(path, entity_type, slice(JNLPBA_TRAIN_LINES)),
+        "dev": read_sentences(path, entity_type, slice(JNLPBA_TRAIN_LINES, None)),
         "test": read_sentences(get_only_path(files, "test"), entity_type),
     }
 
@@ -180,16 +159,21 @@ def read_pico(files: PathsByName) -> RecordsBySplit:
 
     ``dev`` is SciBERT's file, which defines the dev split, as in BLURB. Without it every fifth abstract that
     is not gold is dev: the same number (960 of 4,802), but other abstracts.
-
-    Raises:
-        BenchmarkFileError: numbers and tokens of an abstract differ in length, or its tokens are missing.
     """
     tokens = _index_by_pmid(files.get("tokens", ()))
-    gold = {element: _index_by_pmid(files.get(f"gold {element}", ())) for element in PICO_ELEMENTS}
-    crowd = {element: _index_by_pmid(files.get(f"train {element}", ())) for element in PICO_ELEMENTS}
+    gold, crowd = (
+        {element: _index_by_pmid(files.get(f"{kind} {element}", ())) for element in PICO_ELEMENTS}
+        for kind in ("gold", "train")
+    )
     test = sorted(set().union(*gold.values()), key=int)
     others = sorted(set().union(*crowd.values()) - set(test), key=int)
-    dev = _read_pico_pmids(get_only_path(files, "dev")) if "dev" in files else set(others[4::5])
+    dev = set(others[4::5])
+    if "dev" in files:
+        path = get_only_path(files, "dev")
+        dev = {mark[1] for _, row in read_lines(path) if (mark := _PICO_PMID.match(row))}
+        if not dev:
+            reason = "it names no abstract: a line for each should be -DOCSTART- (PMID)"
+            raise BenchmarkFileError(path, None, reason)
     train_and_dev = {pmid: _read_pico_abstract(pmid, tokens, crowd) for pmid in others}
     return {
         "train": [sentence for pmid in others if pmid not in dev for sentence in train_and_dev[pmid]],
@@ -207,15 +191,6 @@ def _index_by_pmid(paths: Iterable[str]) -> dict[str, str]:
     return path_by_pmid
 
 
-def _read_pico_pmids(path: str) -> set[str]:
-    """Return the PMIDs of one of SciBERT's files."""
-    pmids = {mark.group(1) for _, row in read_lines(path) if (mark := _PICO_PMID.match(row))}
-    if not pmids:
-        reason = "it names no abstract: a line for each should be -DOCSTART- (PMID)"
-        raise BenchmarkFileError(path, None, reason)
-    return pmids
-
-
 def _read_pico_abstract(
     pmid: str, tokens: Mapping[str, str], annotations: Mapping[str, Mapping[str, str]]
 ) -> list[TaggedSentence]:
@@ -227,8 +202,14 @@ def _read_pico_abstract(
     words = read_text(tokens[pmid]).split()
     tags = ["O"] * len(words)
     for element, path in path_by_element.items():
-        for index, label in enumerate(_read_pico_labels(path, len(words))):
-            if label:
+        labels = read_text(path).split()
+        if len(labels) != len(words):
+            raise BenchmarkFileError(path, None, f"it has {len(labels)} numbers for {len(words)} tokens")
+        for index, label in enumerate(labels):
+            if not (label.isascii() and label.isdecimal()):
+                reason = f"it should hold a number for each token, not {quote_excerpt(label)}"
+                raise BenchmarkFileError(path, None, reason)
+            if int(label):
                 tags[index] = f"I-{PICO_ELEMENTS[element]}"
     ends = [*(index + 1 for index, word in enumerate(words) if word == "."), len(words)]
     return [
@@ -236,17 +217,6 @@ def _read_pico_abstract(
         for start, end in zip([0, *ends], ends, strict=False)
         if start < end
     ]
-
-
-def _read_pico_labels(path: str, num_words: int) -> list[int]:
-    labels = read_text(path).split()
-    if len(labels) != num_words:
-        raise BenchmarkFileError(path, None, f"it has {len(labels)} numbers for {num_words} tokens")
-    for label in labels:
-        if not (label.isascii() and label.isdecimal()):
-            reason = f"it should hold a number for each token, not {quote_excerpt(label)}"
-            raise BenchmarkFileError(path, None, reason)
-    return [int(label) for label in labels]
 
 
 # Texts and pairs of texts
@@ -270,11 +240,8 @@ def read_texts(
         label: column of the label.
         pair: column of the second text; "": none.
         id: column of ids; "": line numbers are the ids.
-        document_id: regular expression of the part of an id that is the document's; "": none.
+        document_id: regular expression of the part of an id that is the document's.
         has_header: True if the first line names the columns; else the columns are text and label.
-
-    Raises:
-        BenchmarkFileError: the table has other columns or labels.
     """
     label_names = labels if isinstance(labels, Mapping) else dict(zip(labels, labels, strict=True))
     columns = [*filter(None, (text, label, pair, id))]
@@ -290,7 +257,7 @@ def read_texts(
                 text=row[text],
                 label=map_label(path, line, row[label], label_names),
                 text_pair=row.get(pair),
-                document_id=_find_part(document_id, row_id) if document_id else "",
+                document_id=_find_part(document_id, row_id),
             )
         )
     return labelled_texts
@@ -298,8 +265,7 @@ def read_texts(
 
 def _find_part(pattern: str, record_id: str) -> str:
     """Return the part of an id that a pattern matches at its start; the whole id if none does."""
-    part = re.match(pattern, record_id)
-    return part.group() if part else record_id
+    return part.group() if (part := re.match(pattern, record_id)) else record_id
 
 
 def read_json_texts(path: str, labels: Sequence[str]) -> list[LabelledText]:
@@ -307,9 +273,6 @@ def read_json_texts(path: str, labels: Sequence[str]) -> list[LabelledText]:
 
     ChemProt marks its two entities as ``<< aspirin >>`` and ``[[ COX-1 ]]``. Their types are not given, so
     the marks stay in the text.
-
-    Raises:
-        BenchmarkFileError: the file cannot be read, or a label is not one of ``labels``.
     """
     return [
         LabelledText(str(value.line), value["text"].as_text(), value["label"].as_one_of(labels))
@@ -321,9 +284,6 @@ def read_ranked_answers(path: str) -> list[LabelledText]:
     """Read Bio-ELECTRA's candidate answers: columns ``label``, ``question``, ``answer_candidate``.
 
     Consecutive rows with the same question form a group, as its authors count questions.
-
-    Raises:
-        BenchmarkFileError: the table has other columns or labels.
     """
     rows = read_rows(path, ("label", "question", "answer_candidate"))
     ranked_texts = []
@@ -347,12 +307,9 @@ def read_gad(files: PathsByName) -> RecordsBySplit:
 
     Its dev.tsv equals test.tsv and is not read.
     """
-    train: list[LabelledText] = []
-    test: list[LabelledText] = []
-    if "train" in files:
-        train = read_texts(get_only_path(files, "train"), "sentence", ("0", "1"), has_header=False)
-    if "test" in files:
-        test = read_texts(get_only_path(files, "test"), "sentence", ("0", "1"))
+    read = partial(read_texts, text="sentence", labels=("0", "1"))
+    train = read(get_only_path(files, "train"), has_header=False) if "train" in files else []
+    test = read(get_only_path(files, "test")) if "test" in files else []
     num_train = len(train) * _GAD_TRAIN_LINES // _GAD_ALL_LINES
     return {"train": train[:num_train], "dev": train[num_train:], "test": test}
 
@@ -372,11 +329,8 @@ def read_biosses(files: PathsByName) -> RecordsBySplit:
     texts = {text.id: text for text in check_unique_ids(path, _read_scored_pairs(path))}
     if missing := [pair_id for pair_id in range(1, 101) if str(pair_id) not in texts]:
         raise BenchmarkFileError(path, None, f"pair {missing[0]} of 100 is missing")
-    return {
-        "train": [texts[str(pair_id)] for pair_id in BIOSSES_TRAIN_IDS],
-        "dev": [texts[str(pair_id)] for pair_id in BIOSSES_DEV_IDS],
-        "test": [texts[str(pair_id)] for pair_id in BIOSSES_TEST_IDS],
-    }
+    ids_by_split = {"train": BIOSSES_TRAIN_IDS, "dev": BIOSSES_DEV_IDS, "test": BIOSSES_TEST_IDS}
+    return {split: [texts[str(pair_id)] for pair_id in ids_by_split[split]] for split in SPLITS}
 
 
 def _read_scored_pairs(path: str) -> Iterator[LabelledText]:
@@ -404,8 +358,8 @@ def read_hoc(files: PathsByName, labels: Sequence[str]) -> RecordsBySplit:
     if unpaired := sorted(texts.keys() ^ marks.keys()):
         path = texts.get(unpaired[0]) or marks[unpaired[0]]
         raise BenchmarkFileError(path, None, "of text and labels, only one has it")
-    abstracts = {_stem(name, ".txt"): read_hoc_abstract(texts[name], marks[name], labels) for name in texts}
-    return _group_by_split(abstracts, assign_splits(abstracts, HOC_SPLIT_SIZES, files.get("lists", ())))
+    abstracts = {_stem(name): [read_hoc_abstract(texts[name], marks[name], labels)] for name in texts}
+    return split_records(abstracts, HOC_SPLIT_SIZES, files.get("lists", ()))
 
 
 def read_hoc_abstract(text_path: str, labels_path: str, hallmarks: Sequence[str]) -> LabelledText:
@@ -414,9 +368,6 @@ def read_hoc_abstract(text_path: str, labels_path: str, hallmarks: Sequence[str]
     The label file has one line; each sentence's labels follow a ``<``: none, ``NULL``, or taxonomy classes
     joined by ``AND``, such as ``Resisting cell death--Apoptosis``, of which the first level counts. An
     abstract has the hallmarks of all its sentences (BLURB scores abstracts; LinkBERT's ``process_HOC``).
-
-    Raises:
-        BenchmarkFileError: the number of labels differs from that of sentences, or a label is unknown.
     """
     lines = [line.strip() for line in read_text(text_path).split("\n") if line.strip()]
     line_labels = read_text(labels_path).split("<")[1:]
@@ -428,7 +379,7 @@ def read_hoc_abstract(text_path: str, labels_path: str, hallmarks: Sequence[str]
     if unknown := sorted(names.difference(hallmarks)):
         reason = f"{unknown[0]!r} is none of the hallmarks {', '.join(hallmarks)}"
         raise BenchmarkFileError(labels_path, 1, reason)
-    pmid = _stem(text_path, ".txt")
+    pmid = _stem(text_path)
     return LabelledText(pmid, " ".join(lines), frozenset(names), document_id=pmid)
 
 
@@ -442,9 +393,6 @@ def read_pubtator(path: str) -> list[LabelledText]:
     a blank and the abstract. Its label is the set of its mentions as ``start-end TYPE``, so that ``verify``
     can count them. A mention of several concepts ("visual or auditory toxicity") is one mention. Relation
     lines (four columns) are skipped.
-
-    Raises:
-        BenchmarkFileError: a line has another form or document, or its offsets do not match the text.
     """
     blocks = groupby(read_lines(path), key=lambda numbered_row: bool(numbered_row[1].strip()))
     return [_parse_pubtator_document(path, [*block]) for has_text, block in blocks if has_text]
@@ -468,22 +416,18 @@ def _parse_pubtator_document(path: str, block: Sequence[tuple[int, str]]) -> Lab
         if line_pmid != pmid:
             reason = f"it is of {quote_excerpt(line_pmid)}, among the lines of {pmid}"
             raise BenchmarkFileError(path, line_number, reason)
-        if len(columns) > 3:
-            mentions.append(_parse_pubtator_mention(path, line_number, text, columns))
+        if len(columns) == 3:
+            continue
+        start, end, expected_text, entity_type = columns[:4]
+        if not (start + end).isdecimal() or not start or not end:
+            reason = f"offsets should be numbers, not {quote_excerpt(start)} and {quote_excerpt(end)}"
+            raise BenchmarkFileError(path, line_number, reason)
+        found = text[int(start) : int(end)]
+        if found != expected_text or not expected_text:
+            reason = f"from {start} to {end} is {quote_excerpt(found)}, not {quote_excerpt(expected_text)}"
+            raise BenchmarkFileError(path, line_number, reason)
+        mentions.append(f"{int(start)}-{int(end)} {entity_type.upper()}")
     return LabelledText(pmid, text, frozenset(mentions), document_id=pmid)
-
-
-def _parse_pubtator_mention(path: str, line_number: int, text: str, columns: Sequence[str]) -> str:
-    """Return ``start-end TYPE`` of the columns start, end, text and type."""
-    start, end, expected_text, entity_type = columns[:4]
-    if not (start + end).isdecimal() or not start or not end:
-        reason = f"offsets should be numbers, not {quote_excerpt(start)} and {quote_excerpt(end)}"
-        raise BenchmarkFileError(path, line_number, reason)
-    found_text = text[int(start) : int(end)]
-    if found_text != expected_text or not expected_text:
-        reason = f"from {start} to {end} is {quote_excerpt(found_text)}, not {quote_excerpt(expected_text)}"
-        raise BenchmarkFileError(path, line_number, reason)
-    return f"{int(start)}-{int(end)} {entity_type.upper()}"
 
 
 # Pairs of entities
@@ -520,90 +464,55 @@ def read_chemprot_pairs(
         entities_path: lines of PMID, id, type, start, end, text.
         relations_path: lines of PMID, group, evaluated, type, ``Arg1:`` id, ``Arg2:`` id.
         labels: the negative label, and the groups of positive relations.
-
-    Raises:
-        BenchmarkFileError: a line has another form, or a mention is outside its abstract.
     """
     texts: dict[str, str] = {}
     for line, (pmid, title, abstract) in _read_plain_rows(abstracts_path, "PMID", "title", "abstract"):
         if pmid in texts:
             raise BenchmarkFileError(abstracts_path, line, f"the abstract {pmid} is given twice")
         texts[pmid] = f"{title}\t{abstract}"
-    entities = _read_chemprot_entities(entities_path, texts)
-    groups = _read_chemprot_groups(relations_path, entities)
-    pairs = (
-        pair
-        for pmid, text in texts.items()
-        for pair in _make_pairs(pmid, text, entities[pmid], groups, labels)
-    )
+    entities: dict[str, dict[str, Mention]] = defaultdict(dict)
+    entity_rows = _read_plain_rows(entities_path, "PMID", "id", "type", "start", "end", "text")
+    for line, (pmid, entity_id, entity_type, start, end, _) in entity_rows:
+        if entity_type not in _CHEMPROT_TYPES:
+            reason = f"the type {entity_type!r} is none of {', '.join(_CHEMPROT_TYPES)}"
+            raise BenchmarkFileError(entities_path, line, reason)
+        if pmid not in texts:
+            raise BenchmarkFileError(entities_path, line, f"there is no abstract {pmid}")
+        size = len(texts[pmid])
+        if not (start.isdecimal() and end.isdecimal() and int(start) < int(end) <= size):
+            reason = f"{start} to {end} is not within abstract {pmid} of {size} characters"
+            raise BenchmarkFileError(entities_path, line, reason)
+        if entity_id in entities[pmid]:
+            raise BenchmarkFileError(entities_path, line, f"{entity_id} is given twice in abstract {pmid}")
+        entities[pmid][entity_id] = Mention(int(start), int(end), _CHEMPROT_TYPES[entity_type])
+    groups: dict[tuple[str, frozenset[str]], str] = {}
+    relation_rows = _read_plain_rows(relations_path, "PMID", "group", "evaluated", "type", "Arg1", "Arg2")
+    for line, (pmid, group, _, _, *arguments) in relation_rows:
+        entity_ids = [argument.partition(":")[2] for argument in arguments]
+        if unknown := [entity_id for entity_id in entity_ids if entity_id not in entities.get(pmid, ())]:
+            raise BenchmarkFileError(relations_path, line, f"abstract {pmid} has no entity {unknown[0]!r}")
+        groups[pmid, frozenset(entity_ids)] = group if group in labels else labels[0]
+    pairs = []
+    for pmid, text in texts.items():
+        for sentence_start, sentence_end in _find_sentence_spans(text):
+            mentions = {
+                name: Mention(entity.start - sentence_start, entity.end - sentence_start, entity.type)
+                for name, entity in entities[pmid].items()
+                if sentence_start <= entity.start and entity.end <= sentence_end
+            }
+            sentence = text[sentence_start:sentence_end]
+            chemicals = [name for name, mention in mentions.items() if mention.type == "CHEMICAL"]
+            genes = [name for name, mention in mentions.items() if mention.type == "GENE"]
+            for pair in product(chemicals, genes):
+                label = groups.get((pmid, frozenset(pair)), labels[0])
+                one, two = sorted(pair, key=lambda name: (mentions[name].start, mentions[name].end))
+                pair_id = f"{pmid}.{one}.{two}"
+                pairs.append(Relation(pair_id, sentence, mentions[one], mentions[two], label, pmid))
     return check_unique_ids(abstracts_path, pairs)
 
 
 def _read_plain_rows(path: str, *columns: str) -> Iterator[tuple[int, list[str]]]:
     return read_rows(path, columns, has_header=False, quoting=csv.QUOTE_NONE)
-
-
-def _read_chemprot_entities(path: str, texts: Mapping[str, str]) -> dict[str, dict[str, Mention]]:
-    """Return the mentions by PMID and entity id."""
-    entities: dict[str, dict[str, Mention]] = defaultdict(dict)
-    rows = _read_plain_rows(path, "PMID", "id", "type", "start", "end", "text")
-    for line, (pmid, entity_id, entity_type, start, end, _) in rows:
-        if entity_type not in _CHEMPROT_TYPES:
-            reason = f"the type {entity_type!r} is none of {', '.join(_CHEMPROT_TYPES)}"
-            raise BenchmarkFileError(path, line, reason)
-        if pmid not in texts:
-            raise BenchmarkFileError(path, line, f"there is no abstract {pmid}")
-        size = len(texts[pmid])
-        if not (start.isdecimal() and end.isdecimal() and int(start) < int(end) <= size):
-            reason = f"{start} to {end} is not within abstract {pmid} of {size} characters"
-            raise BenchmarkFileError(path, line, reason)
-        if entity_id in entities[pmid]:
-            raise BenchmarkFileError(path, line, f"{entity_id} is given twice in abstract {pmid}")
-        entities[pmid][entity_id] = Mention(int(start), int(end), _CHEMPROT_TYPES[entity_type])
-    return entities
-
-
-def _read_chemprot_groups(
-    path: str, entities: Mapping[str, Mapping[str, Mention]]
-) -> dict[tuple[str, frozenset[str]], str]:
-    """Return the group of each related pair, by PMID and the ids of its entities."""
-    groups = {}
-    rows = _read_plain_rows(path, "PMID", "group", "evaluated", "type", "Arg1", "Arg2")
-    for line, (pmid, group, _, _, *arguments) in rows:
-        entity_ids = [argument.partition(":")[2] for argument in arguments]
-        if unknown := [entity_id for entity_id in entity_ids if entity_id not in entities.get(pmid, ())]:
-            raise BenchmarkFileError(path, line, f"abstract {pmid} has no entity {unknown[0]!r}")
-        groups[pmid, frozenset(entity_ids)] = group
-    return groups
-
-
-def _make_pairs(
-    pmid: str,
-    text: str,
-    entities: Mapping[str, Mention],
-    groups: Mapping[tuple[str, frozenset[str]], str],
-    labels: Sequence[str],
-) -> Iterator[Relation]:
-    """Yield a pair for each chemical and gene of a sentence."""
-    for start, end in _find_sentence_spans(text):
-        mentions = {
-            entity_id: Mention(mention.start - start, mention.end - start, mention.type)
-            for entity_id, mention in entities.items()
-            if start <= mention.start and mention.end <= end
-        }
-        chemicals = [entity_id for entity_id, mention in mentions.items() if mention.type == "CHEMICAL"]
-        genes = [entity_id for entity_id, mention in mentions.items() if mention.type == "GENE"]
-        for pair in ((chemical, gene) for chemical in chemicals for gene in genes):
-            group = groups.get((pmid, frozenset(pair)), labels[0])
-            first, second = sorted(pair, key=lambda name: (mentions[name].start, mentions[name].end))
-            yield Relation(
-                id=f"{pmid}.{first}.{second}",
-                text=text[start:end],
-                first=mentions[first],
-                second=mentions[second],
-                label=group if group in labels else labels[0],
-                document_id=pmid,
-            )
 
 
 def _find_sentence_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -618,42 +527,31 @@ DDI_DEV_FILES: Final = 90
 _DDI_OFFSETS: Final = re.compile(r"\d+-\d+(;\d+-\d+)*")
 
 
-def read_ddi_archive(files: PathsByName, labels: Sequence[str]) -> RecordsBySplit:
-    """Read the DDI corpus (Herrero-Zazo et al. 2013) from ``archive``, and the split from ``lists``.
+def read_ddi(files: PathsByName, labels: Sequence[str]) -> RecordsBySplit:
+    """Read the DDI corpus (Herrero-Zazo et al. 2013) from ``archive`` or the files ``train``, ``test``.
 
     As in BLURB (``prepare_DDI_data`` of its preprocessor), every pair of drugs in a sentence is an example, a
-    discontinuous drug spans from its first to its last piece, and 90 of the 714 training files are dev.
+    discontinuous drug spans from its first to its last piece, and 90 of the 714 training files are dev:
+    those of ``lists``.
     """
-    path = get_only_path(files, "archive")
-    contents = [(f"{path}, {name}", data) for name, data in iter_archive(path)]
-    train = [content for content in contents if "/Train/" in content[0]]
-    # The other folder of Test is another task's, drug names.
-    test = [content for content in contents if "/Test for DDI Extraction task/" in content[0]]
-    return _make_ddi_splits(path, train, test, files, labels)
-
-
-def read_ddi_folders(files: PathsByName, labels: Sequence[str]) -> RecordsBySplit:
-    """Read the DDI corpus from the XML files of ``train`` and ``test``, and the split from ``lists``."""
-    train, test = (
-        [(path, Path(path).read_bytes()) for path in files.get(split, ())] for split in ("train", "test")
-    )
-    return _make_ddi_splits("the DDI corpus", train, test, files, labels)
-
-
-def _make_ddi_splits(
-    path: str,
-    train: Iterable[tuple[str, bytes]],
-    test: Iterable[tuple[str, bytes]],
-    files: PathsByName,
-    labels: Sequence[str],
-) -> RecordsBySplit:
-    train_and_dev = {_stem(name, ".xml"): [*parse_ddi_pairs(name, data, labels)] for name, data in train}
-    relations: dict[Split, list[Relation]] = {"train": [], "dev": []}
-    splits = assign_splits(train_and_dev, {"dev": DDI_DEV_FILES}, files.get("lists", ()))
-    for name, split in splits.items():
-        relations[split] += train_and_dev[name]
-    relations["test"] = [relation for name, data in test for relation in parse_ddi_pairs(name, data, labels)]
-    return {split: check_unique_ids(path, split_relations) for split, split_relations in relations.items()}
+    if "archive" in files:
+        corpus = get_only_path(files, "archive")
+        contents = [(f"{corpus}, {name}", data) for name, data in iter_archive(corpus)]
+        # The other folder of Test is another task's, drug names.
+        train, test = (
+            [(name, data) for name, data in contents if folder in name]
+            for folder in ("/Train/", "/Test for DDI Extraction task/")
+        )
+    else:
+        corpus = "the DDI corpus"
+        train, test = (
+            [(path, Path(path).read_bytes()) for path in files.get(split, ())] for split in ("train", "test")
+        )
+    train_and_dev = {_stem(name): [*parse_ddi_pairs(name, data, labels)] for name, data in train}
+    relations = split_records(train_and_dev, {"dev": DDI_DEV_FILES}, files.get("lists", ()))
+    for name, data in test:
+        relations["test"] += parse_ddi_pairs(name, data, labels)
+    return {split: check_unique_ids(corpus, relations[split]) for split in SPLITS}
 
 
 def parse_ddi_pairs(path: str, data: bytes, labels: Sequence[str]) -> Iterator[Relation]:
@@ -662,9 +560,6 @@ def parse_ddi_pairs(path: str, data: bytes, labels: Sequence[str]) -> Iterator[R
     One pair of the corpus (DDI-DrugBank.d236.s29.p0, a drug and a laboratory test) has ``ddi="true"`` and no
     type. It is negative here, as in the published count of 4,020 training interactions (Quan et al. 2016, doi
     10.1155/2016/1850404, table 4).
-
-    Raises:
-        BenchmarkFileError: the file does not have the corpus's format.
     """
     for sentence in parse_xml(path, data).iter("sentence"):
         text = _get_attribute(path, sentence, "text")
@@ -675,41 +570,41 @@ def parse_ddi_pairs(path: str, data: bytes, labels: Sequence[str]) -> Iterator[R
         for pair in sentence.iter("pair"):
             names = [_get_attribute(path, pair, name) for name in ("e1", "e2")]
             if missing := [name for name in names if name not in drugs]:
-                raise make_element_error(path, pair, f"its sentence has no entity {missing[0]!r}")
+                raise _make_error(path, pair, f"its sentence has no entity {missing[0]!r}")
             first, second = sorted((drugs[name] for name in names), key=lambda drug: (drug.start, drug.end))
-            label, pair_id = _parse_ddi_label(path, pair, labels), _get_attribute(path, pair, "id")
-            yield Relation(pair_id, text, first, second, label, document_id=_stem(path, ".xml"))
-
-
-def _get_attribute(path: str, element: etree._Element, name: str) -> str:
-    value = element.get(name)
-    if value is None:
-        raise make_element_error(path, element, f"<{element.tag}> has no attribute {name!r}")
-    return value
+            interacts, interaction_type = _get_attribute(path, pair, "ddi"), pair.get("type")
+            label = f"DDI-{interaction_type}"
+            if interacts == "false" or (interacts == "true" and interaction_type is None):
+                label = labels[0]
+            elif interacts != "true" or label not in labels:
+                reason = f"ddi={interacts!r} with type={interaction_type!r} is no pair of the corpus"
+                raise _make_error(path, pair, reason)
+            yield Relation(_get_attribute(path, pair, "id"), text, first, second, label, _stem(path))
 
 
 def _parse_drug(path: str, entity: etree._Element, text: str) -> Mention:
     """Return the mention of a drug; ``charOffset`` is ``5-9`` or ``5-9;12-14``, ends included."""
     offsets = _get_attribute(path, entity, "charOffset")
     if not _DDI_OFFSETS.fullmatch(offsets):
-        raise make_element_error(path, entity, f"charOffset should be like 5-9, not {offsets!r}")
+        raise _make_error(path, entity, f"charOffset should be like 5-9, not {offsets!r}")
     numbers = [int(number) for number in re.findall(r"\d+", offsets)]
     start, end = min(numbers), max(numbers) + 1
     if end > len(text):
         reason = f"charOffset {offsets} is not within its sentence of {len(text)} characters"
-        raise make_element_error(path, entity, reason)
+        raise _make_error(path, entity, reason)
     return Mention(start, end, "DRUG")
 
 
-def _parse_ddi_label(path: str, pair: etree._Element, labels: Sequence[str]) -> str:
-    interacts, interaction_type = _get_attribute(path, pair, "ddi"), pair.get("type")
-    if interacts == "false" or (interacts == "true" and interaction_type is None):
-        return labels[0]
-    label = f"DDI-{interaction_type}"
-    if interacts != "true" or label not in labels:
-        reason = f"ddi={interacts!r} with type={interaction_type!r} is no pair of the corpus"
-        raise make_element_error(path, pair, reason)
-    return label
+def _get_attribute(path: str, element: etree._Element, name: str) -> str:
+    value = element.get(name)
+    if value is None:
+        raise _make_error(path, element, f"<{element.tag}> has no attribute {name!r}")
+    return value
+
+
+def _make_error(path: str, element: etree._Element, reason: str) -> BenchmarkFileError:
+    line: Any = element.sourceline
+    return BenchmarkFileError(path, line, reason)
 
 
 # Questions
@@ -723,38 +618,28 @@ def read_pubmedqa(files: PathsByName) -> RecordsBySplit:
 
     The script draws with Python's random generator from seed 0. The 500 test questions of ``questions``
     (ori_pqal.json) are checked against ``answers`` (test_ground_truth.json). Of the ten folds of the others
-    BLURB uses the first (LinkBERT's preprocess_blurb.py).
-
-    Raises:
-        BenchmarkFileError: the files have another form, or their test questions differ from the script's.
+    BLURB uses the first (LinkBERT's preprocess_blurb.py). The second text is the abstract without its
+    conclusion (LONG_ANSWER), which contains the answer.
     """
     path = get_only_path(files, "questions")
-    texts = {pmid: _make_pubmedqa_text(pmid, value) for pmid, value in read_json(path).members().items()}
+    texts, labels = dict[str, LabelledText](), dict[str, str]()
+    for pmid, value in read_json(path).members().items():
+        contexts = " ".join(context.as_text() for context in value["CONTEXTS"].items())
+        labels[pmid] = value["final_decision"].as_one_of(PUBMEDQA_ANSWERS)
+        question = value["QUESTION"].as_text()
+        texts[pmid] = LabelledText(pmid, question, labels[pmid], contexts, document_id=pmid)
     answers = read_json(get_only_path(files, "answers"))
     gold = {pmid: value.as_text() for pmid, value in answers.members().items()}
     try:
-        train, dev, test = split_pubmedqa({pmid: str(text.label) for pmid, text in texts.items()})
+        train, dev, test = split_pubmedqa(labels)
     except IndexError as error:  # of a fold from which to draw
         reason = f"its {len(texts)} questions are too few to be split as split_dataset.py does"
         raise BenchmarkFileError(path, None, reason) from error
-    if {pmid: texts[pmid].label for pmid in test} != gold:
+    if {pmid: labels[pmid] for pmid in test} != gold:
         reason = f"has other questions or answers than the {len(test)} that split_dataset.py draws"
         raise answers.make_error(reason)
-    return {
-        "train": [texts[pmid] for pmid in train],
-        "dev": [texts[pmid] for pmid in dev],
-        "test": [texts[pmid] for pmid in test],
-    }
-
-
-def _make_pubmedqa_text(pmid: str, value: JsonValue) -> LabelledText:
-    """Return a question paired with its abstract without the conclusion (LONG_ANSWER).
-
-    The conclusion contains the answer.
-    """
-    contexts = " ".join(context.as_text() for context in value["CONTEXTS"].items())
-    answer = value["final_decision"].as_one_of(PUBMEDQA_ANSWERS)
-    return LabelledText(pmid, value["QUESTION"].as_text(), answer, text_pair=contexts, document_id=pmid)
+    pmids = {"train": train, "dev": dev, "test": test}
+    return {split: [texts[pmid] for pmid in pmids[split]] for split in SPLITS}
 
 
 def split_pubmedqa(answers: Mapping[str, str]) -> tuple[list[str], list[str], list[str]]:
@@ -787,6 +672,8 @@ def _make_folds(answers: Mapping[str, str], num_folds: int, rng: random.Random) 
 
 BIOASQ_DEV_QUESTIONS: Final = 75
 _BATCH_NAME: Final = re.compile(r"7b-(\d)\.json$")
+_FACTOID_GROUP: Final = r".*(?=_)|"
+"""The id of a question with its passage, without the passage's number; "" if it has none."""
 
 
 def read_bioasq_yes_no(files: PathsByName) -> RecordsBySplit:
@@ -797,18 +684,18 @@ def read_bioasq_yes_no(files: PathsByName) -> RecordsBySplit:
     """
     records: dict[Split, list[LabelledText]] = {}
     if "train" in files:
-        texts = {text.id: text for text in _read_yes_no_questions(files["train"])}
-        splits = assign_splits(texts, {"dev": BIOASQ_DEV_QUESTIONS}, files.get("lists", ()))
-        records = _group_by_split(texts, splits)
+        texts = {text.id: [text] for text in _read_yes_no_questions(files["train"])}
+        records = split_records(texts, {"dev": BIOASQ_DEV_QUESTIONS}, files.get("lists", ()))
     if "test" in files:
         records["test"] = _read_yes_no_questions(files["test"])
     return records
 
 
-def _iter_bioasq_questions(path: str, question_type: str) -> Iterator[JsonValue]:
-    for question in read_json(path)["questions"].items():
-        if question["type"].as_text() == question_type:
-            yield question
+def _iter_bioasq_questions(paths: Iterable[str], question_type: str) -> Iterator[JsonValue]:
+    for path in paths:
+        for question in read_json(path)["questions"].items():
+            if question["type"].as_text() == question_type:
+                yield question
 
 
 def _read_yes_no_questions(paths: Sequence[str]) -> list[LabelledText]:
@@ -821,8 +708,7 @@ def _read_yes_no_questions(paths: Sequence[str]) -> list[LabelledText]:
             text_pair=" ".join(snippet["text"].as_text() for snippet in question["snippets"].items()),
             document_id=_format_pmids(question),
         )
-        for path in paths
-        for question in _iter_bioasq_questions(path, "yesno")
+        for question in _iter_bioasq_questions(paths, "yesno")
     ]
     return check_unique_ids(paths[0], texts)
 
@@ -837,71 +723,58 @@ def read_bioasq_factoid(files: PathsByName) -> RecordsBySplit:
 
     Accepted answers of the test batches come from the ``golden`` files; train has its own.
     """
-    records: dict[Split, Sequence[Record]] = {}
+    records: dict[Split, list[Question]] = {}
     if "train" in files:
         records["train"] = read_squad(get_only_path(files, "train"), _FACTOID_GROUP)
     if "test" in files and "golden" in files:
-        questions = (item for path in files["golden"] for item in _iter_bioasq_questions(path, "factoid"))
-        golden_by_id = {question["id"].as_text(): question for question in questions}
+        golden_questions = _iter_bioasq_questions(files["golden"], "factoid")
+        golden_by_id = {question["id"].as_text(): question for question in golden_questions}
         records["test"] = [item for path in files["test"] for item in _read_batch(path, golden_by_id)]
     return records
 
 
-_FACTOID_GROUP: Final = r".*(?=_)|"
-"""The id of a question with its passage, without the passage's number; "" if it has none."""
-
-
 def _read_batch(path: str, golden_by_id: Mapping[str, JsonValue]) -> Iterator[Question]:
-    batch_match = _BATCH_NAME.search(os.path.basename(path))
+    batch = _BATCH_NAME.search(os.path.basename(path))
     for question in read_squad(path, _FACTOID_GROUP):
         golden = golden_by_id.get(question.group_id)
         if golden is None:
             reason = f"the golden files have no factoid question {question.group_id!r} (id {question.id!r})"
             raise BenchmarkFileError(path, None, reason)
+        spellings: list[str] = []
+        for answer in golden["exact_answer"].items():  # [["one", "another"]], or a flat list in some years
+            alternatives = answer.items() if isinstance(answer.value, list) else [answer]
+            spellings += [spelling.as_text() for spelling in alternatives]
         yield replace(
             question,
-            accepted_answers=tuple(_iter_spellings(golden["exact_answer"])),
-            test_batch=batch_match[1] if batch_match else "",
+            accepted_answers=tuple(spellings),
+            test_batch=batch[1] if batch else "",
             document_id=_format_pmids(golden),
         )
 
 
-def _iter_spellings(answer: JsonValue) -> Iterator[str]:
-    """Yield the spellings of an answer: ``[["one", "another"]]``, or a flat list in some years."""
-    for item in answer.items():
-        if isinstance(item.value, list):
-            yield from (spelling.as_text() for spelling in item.items())
-        else:
-            yield item.as_text()
-
-
-def read_squad(path: str, group_id: str = "") -> list[Question]:
+def read_squad(path: str, group_id: str = r"(?s).*") -> list[Question]:
     """Read questions in the JSON of SQuAD v1.1 (Rajpurkar et al. 2016), which BioASQ's participants use too.
 
     Args:
         group_id: regular expression of the part of an id (of a question with one passage) that is the
-            question's; "": all of it.
-
-    Raises:
-        BenchmarkFileError: the file has another form.
+            question's.
     """
     return check_unique_ids(path, _iter_squad_questions(read_json(path), group_id))
 
 
 def _iter_squad_questions(file: JsonValue, group_id: str) -> Iterator[Question]:
-    for article in file["data"].items():
-        for paragraph in article["paragraphs"].items():
-            context = paragraph["context"].as_text()
-            for question in paragraph["qas"].items():
-                answers = question["answers"].items() if "answers" in question else ()
-                passage_id = question["id"].as_text()
-                yield Question(
-                    id=passage_id,
-                    question=question["question"].as_text(),
-                    context=context,
-                    answers=tuple(_make_answer(answer, context) for answer in answers),
-                    group_id=_find_part(group_id, passage_id) if group_id else passage_id,
-                )
+    for paragraph in (item for article in file["data"].items() for item in article["paragraphs"].items()):
+        context = paragraph["context"].as_text()
+        for question in paragraph["qas"].items():
+            answers = question["answers"].items() if "answers" in question else ()
+            passage_id = question["id"].as_text()
+            yield Question(
+                id=passage_id,
+                question=question["question"].as_text(),
+                context=context,
+                answers=tuple(_make_answer(answer, context) for answer in answers),
+                group_id=_find_part(group_id, passage_id),
+            )
 
 
 def _make_answer(answer: JsonValue, context: str) -> Answer:
@@ -923,8 +796,7 @@ READERS: Final[Mapping[str, Callable[..., RecordsBySplit]]] = {
     "biosses": read_biosses,
     "hoc": read_hoc,
     "chemprot": read_chemprot,
-    "ddi_archive": read_ddi_archive,
-    "ddi_folders": read_ddi_folders,
+    "ddi": read_ddi,
     "pubmedqa": read_pubmedqa,
     "bioasq_yes_no": read_bioasq_yes_no,
     "bioasq_factoid": read_bioasq_factoid,

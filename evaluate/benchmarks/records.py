@@ -164,15 +164,11 @@ def sample_records(records: Sequence[_RecordT], max_records: int) -> list[_Recor
 
 
 def _group_records(records: Sequence[_RecordT]) -> dict[str, list[_RecordT]]:
+    """Group records by their question; records without one are groups of their own."""
     records_by_group: dict[str, list[_RecordT]] = {}
     for record in records:
-        records_by_group.setdefault(_get_group_id(record), []).append(record)
+        records_by_group.setdefault(getattr(record, "group_id", "") or record.id, []).append(record)
     return records_by_group
-
-
-def _get_group_id(record: Record) -> str:
-    """Return the question of a record; records without one are groups of their own."""
-    return getattr(record, "group_id", "") or record.id
 
 
 def _sort_by_hash(names: Iterable[str]) -> list[str]:

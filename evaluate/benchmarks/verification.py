@@ -24,7 +24,6 @@ from bioshards.evaluate.benchmarks.records import SPLITS, BenchmarkFileError, Re
 
 Verdict = Literal["ok", "known", "own split", "differs", "missing", "damaged"]
 """``known``: the count differs from the published one for a documented reason."""
-_VERDICT_TEXTS: Final[Mapping[str, str]] = {"known": "differs: see below", "own split": "own split"}
 _LINE_WIDTH: Final = 105
 
 
@@ -87,9 +86,10 @@ def do_counts_agree(benchmark_files: BenchmarkFiles, checks: Sequence[CountCheck
     """Return True if the split and all counts of these files are those that the papers used."""
     discrepancies = benchmark_files.layout.known_discrepancies
     same_data = {(known.unit, known.split) for known in discrepancies if known.is_same_data}
-    differing = [check for check in checks if check.verdict not in ("ok", "missing")]
     return not benchmark_files.own_splits and all(
-        check.verdict == "known" and (check.unit, check.split) in same_data for check in differing
+        check.verdict in ("ok", "missing")
+        or (check.verdict == "known" and (check.unit, check.split) in same_data)
+        for check in checks
     )
 
 
@@ -110,45 +110,41 @@ def _format_file_note(judgement: FileJudgement) -> str:
 
 def compare_counts(benchmark_files: BenchmarkFiles, records_by_split: RecordsBySplit) -> list[CountCheck]:
     """Compare the counts of loaded records with the published ones."""
-    benchmark = benchmark_files.benchmark
-    actual_counts = {
+    benchmark, notes = benchmark_files.benchmark, benchmark_files.notes
+    counts_by_split = {
         split: benchmark.count_records(records_by_split[split]) for split in benchmark_files.splits
     }
     checks = []
-    for unit, counts in benchmark.published_counts.items():
-        expected_counts = dict(counts)
-        own_splits = [split for split in counts if split in benchmark_files.own_splits]
+    for unit, published_counts in benchmark.published_counts.items():
+        expected_counts = dict(published_counts)
+        own_splits = [split for split in published_counts if split in benchmark_files.own_splits]
         if len(own_splits) > 1:  # the sum over splits of our own equals the published sum
-            expected_counts["+".join(own_splits)] = sum(counts[split] for split in own_splits)
+            expected_counts["+".join(own_splits)] = sum(published_counts[split] for split in own_splits)
         for split, expected in expected_counts.items():
-            checks.append(_check_count(benchmark_files, actual_counts, unit, split, expected))
+            check = CountCheck(
+                *(benchmark.name, benchmark.title, benchmark.counts_source, "missing"),
+                *(notes, unit, split, expected),
+            )
+            names = [name for name in SPLITS if name in split.split("+")]
+            if not counts_by_split.keys() >= {*names}:
+                check = replace(check, notes=(*notes, _format_download_note(benchmark)))
+            elif any(unit not in counts_by_split[name] for name in names):
+                check = replace(check, notes=(f"these files do not have {unit}",))
+            else:
+                check = replace(check, actual=sum(counts_by_split[name][unit] for name in names))
+                check = _judge_count(check, benchmark_files)
+            checks.append(check)
     return checks
 
 
-def _check_count(
-    benchmark_files: BenchmarkFiles,
-    actual_counts: Mapping[Split, Mapping[str, int]],
-    unit: str,
-    split: str,
-    expected: int,
-) -> CountCheck:
-    benchmark, notes = benchmark_files.benchmark, benchmark_files.notes
-    title, source = benchmark.title, benchmark.counts_source
-    check = CountCheck(benchmark.name, title, source, "missing", notes, unit, split, expected)
-    counts = [actual_counts[name] for name in SPLITS if name in actual_counts and name in split.split("+")]
-    if len(counts) < len(split.split("+")):
-        return replace(check, notes=(*notes, _format_download_note(benchmark)))
-    if any(unit not in split_counts for split_counts in counts):
-        return replace(check, notes=(f"these files do not have {unit}",))
-    actual = sum(split_counts[unit] for split_counts in counts)
-    check = replace(check, actual=actual)
-    if actual == expected:
+def _judge_count(check: CountCheck, benchmark_files: BenchmarkFiles) -> CountCheck:
+    if check.actual == check.expected:
         return replace(check, verdict="ok")
-    if split in benchmark_files.own_splits:
+    if check.split in benchmark_files.own_splits:
         return replace(check, verdict="own split")
     for known in benchmark_files.layout.known_discrepancies:
-        if (known.unit, known.split, known.actual) == (unit, split, actual):
-            return replace(check, verdict="known", notes=(*notes, known.reason))
+        if (known.unit, known.split, known.actual) == (check.unit, check.split, check.actual):
+            return replace(check, verdict="known", notes=(*check.notes, known.reason))
     return replace(check, verdict="differs")
 
 
@@ -179,7 +175,7 @@ def _format_group(checks: Sequence[CountCheck]) -> Iterator[str]:
     for check in checks:
         if check.unit:
             actual_text = "-" if check.actual is None else str(check.actual)
-            verdict = _VERDICT_TEXTS.get(check.verdict, check.verdict)
+            verdict = "differs: see below" if check.verdict == "known" else check.verdict
             yield f"  {check.unit:<26}{check.split:<16}{check.expected:>10}{actual_text:>10}  {verdict}"
     source = [f"expected by {first.source}"] if first.unit else []
     for note in dict.fromkeys([*source, *(note for check in checks for note in check.notes)]):
@@ -195,26 +191,23 @@ def _format_group(checks: Sequence[CountCheck]) -> Iterator[str]:
 
 
 def _format_summary(checks: Sequence[CountCheck]) -> str:
-    verdict_counts = Counter(check.verdict for check in checks if check.unit)
-    benchmark_counts = Counter(check.verdict for check in checks if not check.unit)
+    counts = Counter(check.verdict for check in checks if check.unit)
+    benchmarks = Counter(check.verdict for check in checks if not check.unit)
     statuses = Counter({check.benchmark: check.file_status for check in checks}.values())
+    known = f"differ ({counts['known']} of them for a known reason)"
     phrases = [
-        f"{statuses['verified']} benchmarks verified by SHA-256",
-        f"{statuses['counts agree']} only by their counts",
-        f"{verdict_counts['ok']} counts ok",
-        f"{verdict_counts['differs'] + verdict_counts['known']} differ ({verdict_counts['known']} of them "
-        "for a known reason)",
-        f"{benchmark_counts['missing']} benchmarks missing",
+        (statuses["verified"], "benchmarks verified by SHA-256", True),
+        (statuses["counts agree"], "only by their counts", True),
+        (statuses["partial"], "partial", False),
+        (counts["ok"], "counts ok", True),
+        (counts["differs"] + counts["known"], known, True),
+        (benchmarks["missing"], "benchmarks missing", True),
+        (counts["own split"], "not comparable (own split)", False),
+        (counts["missing"], "without data in these files", False),
+        (benchmarks["damaged"], "benchmarks damaged", False),
     ]
-    if statuses["partial"]:
-        phrases.insert(2, f"{statuses['partial']} partial")
-    if verdict_counts["own split"]:
-        phrases.append(f"{verdict_counts['own split']} not comparable (own split)")
-    if verdict_counts["missing"]:
-        phrases.append(f"{verdict_counts['missing']} without data in these files")
-    if benchmark_counts["damaged"]:
-        phrases.append(f"{benchmark_counts['damaged']} benchmarks damaged")
-    return textwrap.fill(", ".join(phrases), _LINE_WIDTH)
+    shown = (f"{number} {text}" for number, text, is_always_shown in phrases if number or is_always_shown)
+    return textwrap.fill(", ".join(shown), _LINE_WIDTH)
 
 
 FileStatus = Literal["verified", "counts agree", "partial", "differs", "invented"]

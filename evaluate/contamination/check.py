@@ -8,7 +8,7 @@ also find texts under other ids, such as an abstract within its PMC article.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -18,8 +18,14 @@ from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.catalogue import Benchmark
 from bioshards.evaluate.benchmarks.records import Split
 from bioshards.evaluate.contamination import DEFAULT_MIN_SHARED_NGRAMS, contamination_report
-from bioshards.evaluate.contamination.corpus_scan import MatchQuery, open_corpus, scan_shards
-from bioshards.evaluate.contamination.matches import MatchTable, match_examples, read_benchmarks
+from bioshards.evaluate.contamination.corpus_scan import (
+    Corpus,
+    MatchQuery,
+    ShardHits,
+    open_corpus,
+    scan_shards,
+)
+from bioshards.evaluate.contamination.matches import match_examples, read_benchmarks
 from bioshards.evaluate.contamination.ngrams import NgramIndex
 
 
@@ -65,15 +71,21 @@ def check_contamination(
             for text in example.text_ids:
                 is_requested[index.ngram_ids(text)] = True
     pmids = frozenset(pmid for example in benchmark_examples.examples for pmid in example.pmids)
-    match_table = MatchTable(len(index))
-    num_shards = sum(len(corpus.shards) for corpus in corpora)
-    num_documents = sum(corpus.documents for corpus in corpora)
-    with progress.bar("scanning", num_documents, " documents") as bar:
-        scanned = scan_shards(corpora, MatchQuery(index, is_requested, pmids), workers)
-        for num_scanned, (shard, hits) in enumerate(scanned, 1):
-            match_table.add_shard(hits)
-            megabytes = match_table.text_bytes / 1e6
-            bar.advance(shard.rows, f"{num_scanned:,}/{num_shards:,} shards, {megabytes:,.0f} MB of text")
-    result = match_examples(benchmark_examples, corpora, index, match_table, splits, min_shared_ngrams)
+    query = MatchQuery(index, is_requested, pmids)
+    hits = _scan_with_progress(corpora, query, workers, progress)
+    result = match_examples(benchmark_examples, corpora, index, hits, splits, min_shared_ngrams)
     contamination_report.write_report(LocalStorage(), output, result)
     return contamination_report.format_summary(result, output)
+
+
+def _scan_with_progress(
+    corpora: Sequence[Corpus], query: MatchQuery, workers: int, progress: Progress
+) -> Iterator[ShardHits]:
+    num_shards, text_bytes = sum(len(corpus.shards) for corpus in corpora), 0
+    with progress.bar("scanning", sum(corpus.documents for corpus in corpora), " documents") as bar:
+        for num_scanned, (shard, hits) in enumerate(scan_shards(corpora, query, workers), 1):
+            yield hits
+            text_bytes += hits.text_bytes
+            bar.advance(
+                shard.rows, f"{num_scanned:,}/{num_shards:,} shards, {text_bytes / 1e6:,.0f} MB of text"
+            )

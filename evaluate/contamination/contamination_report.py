@@ -6,9 +6,8 @@ Same benchmarks and corpora, same bytes, with any number of processes.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui import html_page
@@ -41,20 +40,14 @@ TABLE_LEGEND: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SplitSummary:
+class SplitSummary(NamedTuple):
     """Counts of one split of a benchmark; the fields are keys of report.json.
 
     Attributes:
-        examples: all examples.
         matched: examples in the corpus by PMID or by 13-grams.
-        by_pmid: examples in the corpus by PMID.
         pmids: distinct PMIDs of the examples' documents.
-        pmids_matched: those of them in the corpus.
         by_ngrams: examples with a 13-gram in the corpus.
-        mostly_covered: examples with most of their 13-grams in the corpus.
-        mean_coverage: mean fraction of an example's 13-grams in the corpus, over examples that are long
-            enough.
+        mean_coverage: mean fraction of an example's 13-grams in the corpus, over examples that have any.
         too_short: examples with fewer than 13 words in a row.
     """
 
@@ -72,43 +65,37 @@ class SplitSummary:
 
     def to_cells(self) -> list[str]:
         """Return the row of the columns :data:`TABLE_HEADER`; a dash where nothing can be matched."""
-        examples, has_ngrams = f"{self.examples:,}", self.examples > self.too_short
-        by_pmid = [f"{self.by_pmid:,}", f"{self.pmids_matched:,} of {self.pmids:,}"]
+        by_pmid = [f"{self.by_pmid:,}", f"{self.pmids_matched:,} of {self.pmids:,}"] if self.pmids else "--"
         by_ngrams = [f"{self.by_ngrams:,}", f"{self.mostly_covered:,}", f"{100 * self.mean_coverage:.1f} %"]
-        return [
-            self.benchmark,
-            self.split,
-            examples,
-            f"{self.matched:,}",
-            *(by_pmid if self.pmids else "--"),
-            *(by_ngrams if has_ngrams else "---"),
-            f"{self.too_short:,}",
-        ]
+        has_ngrams = self.examples > self.too_short
+        counts = [f"{self.examples:,}", f"{self.matched:,}"]
+        ngram_cells = by_ngrams if has_ngrams else "---"
+        return [self.benchmark, self.split, *counts, *by_pmid, *ngram_cells, f"{self.too_short:,}"]
 
 
 def summarise_splits(example_matches: Sequence[ExampleMatch]) -> list[SplitSummary]:
     """Summarise each split of each benchmark, in order."""
-    groups = itertools.groupby(
-        example_matches, key=lambda match: (match.example.benchmark, match.example.split)
-    )
-    return [_summarise_split(*key, list(group)) for key, group in groups]
-
-
-def _summarise_split(benchmark: str, split: Split, example_matches: list[ExampleMatch]) -> SplitSummary:
-    coverages = [match.coverage for match in example_matches if match.num_ngrams]
-    return SplitSummary(
-        benchmark,
-        split,
-        examples=len(example_matches),
-        matched=sum(1 for match in example_matches if match.matched_pmids or match.num_covered),
-        by_pmid=sum(1 for match in example_matches if match.matched_pmids),
-        pmids=len({pmid for match in example_matches for pmid in match.example.pmids}),
-        pmids_matched=len({pmid for match in example_matches for pmid in match.matched_pmids}),
-        by_ngrams=sum(1 for match in example_matches if match.num_covered),
-        mostly_covered=sum(1 for match in example_matches if match.is_mostly_covered),
-        mean_coverage=sum(coverages) / max(1, len(coverages)),
-        too_short=len(example_matches) - len(coverages),
-    )
+    summaries = []
+    for key, group in itertools.groupby(
+        example_matches, lambda one: (one.example.benchmark, one.example.split)
+    ):
+        matches = list(group)
+        coverages = [match.coverage for match in matches if match.num_ngrams]
+        summaries.append(
+            SplitSummary(
+                *key,
+                examples=len(matches),
+                matched=sum(bool(match.matched_pmids or match.num_covered) for match in matches),
+                by_pmid=sum(bool(match.matched_pmids) for match in matches),
+                pmids=len({pmid for match in matches for pmid in match.example.pmids}),
+                pmids_matched=len({pmid for match in matches for pmid in match.matched_pmids}),
+                by_ngrams=sum(bool(match.num_covered) for match in matches),
+                mostly_covered=sum(match.coverage >= MOSTLY_COVERED_SHARE for match in matches),
+                mean_coverage=sum(coverages) / max(1, len(coverages)),
+                too_short=len(matches) - len(coverages),
+            )
+        )
+    return summaries
 
 
 def describe_corpora(result: ContaminationResult) -> str:
@@ -119,15 +106,13 @@ def describe_corpora(result: ContaminationResult) -> str:
 
 def describe_exclusions(result: ContaminationResult) -> str:
     """Describe the excluded documents by reason."""
-    excluded = [match for match in result.document_matches if match.should_exclude]
-    num_by_pmid = sum(1 for match in excluded if match.has_pmid)
-    num_mostly_covered = sum(1 for match in excluded if match.has_most_of_example and not match.has_pmid)
-    num_others, num_kept = (
-        len(excluded) - num_by_pmid - num_mostly_covered,
-        len(result.document_matches) - len(excluded),
-    )
+    num_by_pmid = sum(match.has_pmid for match in result.excluded)
+    num_mostly_covered = sum(match.has_most_of_example and not match.has_pmid for match in result.excluded)
+    num_excluded = len(result.excluded)
+    num_others = num_excluded - num_by_pmid - num_mostly_covered
+    num_kept = len(result.document_matches) - num_excluded
     return (
-        f"{len(excluded):,} documents to exclude for {', '.join(result.splits)}: {num_by_pmid:,} have an "
+        f"{num_excluded:,} documents to exclude for {', '.join(result.splits)}: {num_by_pmid:,} have an "
         f"example's PMID, {num_mostly_covered:,} others contain {MOSTLY_COVERED_SHARE:.0%} of an example, "
         f"{num_others:,} others share {result.min_shared_ngrams} or more of their {NGRAM_SIZE}-grams; "
         f"{num_kept:,} share fewer and are kept"
@@ -146,30 +131,30 @@ def collect_notes(result: ContaminationResult) -> list[str]:
 def write_report(storage: LocalStorage, output: str, result: ContaminationResult) -> None:
     """Write all files atomically, report.json last."""
     summaries = summarise_splits(result.example_matches)
-    _write_lines(storage, f"{output}/{EXCLUDE_IDS_FILE}", _format_exclusions(result))
-    _write_lines(storage, f"{output}/documents.tsv", _format_documents(result))
-    _write_lines(storage, f"{output}/examples.tsv", _format_examples(result))
-    _write_lines(storage, f"{output}/report.html", [render_page(result, summaries)])
+    excluded_ids = [match.document.id for match in result.excluded]
+    files = {
+        EXCLUDE_IDS_FILE: [f"# {describe_exclusions(result)}", *excluded_ids],
+        "documents.tsv": map("\t".join, _list_documents(result)),
+        "examples.tsv": map("\t".join, _list_examples(result)),
+        "report.html": [render_page(result, summaries)],
+    }
+    for name, lines in files.items():
+        with storage.write(f"{output}/{name}") as file:
+            for line in lines:
+                file.write(line.encode("utf-8", "backslashreplace") + b"\n")
     storage.write_json(f"{output}/report.json", _to_json(result, summaries))
 
 
 def format_summary(result: ContaminationResult, output: str) -> str:
     """Format the table of the requested splits and the exclusions."""
-    rows = [
-        TABLE_HEADER,
-        *(
-            summary.to_cells()
-            for summary in summarise_splits(result.example_matches)
-            if summary.split in result.splits
-        ),
-    ]
+    summaries = summarise_splits(result.example_matches)
+    rows = [TABLE_HEADER, *(one.to_cells() for one in summaries if one.split in result.splits)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
-        cells = enumerate(zip(row, widths, strict=True))
-        lines.append(
-            "  ".join(cell.ljust(width) if index < 2 else cell.rjust(width) for index, (cell, width) in cells)
-        )
+        cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
+        cells[:2] = [row[0].ljust(widths[0]), row[1].ljust(widths[1])]
+        lines.append("  ".join(cells))
     lines += ["", *collect_notes(result)]
     lines += [f"scanned {describe_corpora(result)}", describe_exclusions(result)]
     lines += [f"exclude them: beam run ... --exclude-ids {output}/{EXCLUDE_IDS_FILE}"]
@@ -177,57 +162,38 @@ def format_summary(result: ContaminationResult, output: str) -> str:
     return "\n".join(lines)
 
 
-def _write_lines(storage: LocalStorage, path: str, lines: Iterable[str]) -> None:
-    with storage.write(path) as file:
-        for line in lines:
-            file.write(line.encode("utf-8", "backslashreplace") + b"\n")
-
-
-def _format_exclusions(result: ContaminationResult) -> Iterator[str]:
-    yield f"# {describe_exclusions(result)}"
-    yield from (match.document.id for match in result.document_matches if match.should_exclude)
-
-
-def _format_documents(result: ContaminationResult) -> Iterator[str]:
+def _list_documents(result: ContaminationResult) -> Iterator[tuple[str, ...]]:
+    """Yield the header and the rows of documents.tsv."""
     yield (
-        f"id\tpmid\tpmcid\tby PMID\tshared {NGRAM_SIZE}-grams\t{MOSTLY_COVERED_SHARE:.0%} of an "
-        "example\tleave out\tbenchmarks"
+        *("id", "pmid", "pmcid", "by PMID", f"shared {NGRAM_SIZE}-grams"),
+        *(f"{MOSTLY_COVERED_SHARE:.0%} of an example", "leave out", "benchmarks"),
     )
+    yes_or_no = ("no", "yes")
     for match in result.document_matches:
-        flags = (
-            _yes_or_no(match.has_pmid),
-            str(match.num_shared),
-            _yes_or_no(match.has_most_of_example),
-            _yes_or_no(match.should_exclude),
+        yield (
+            *(match.document.id, str(match.document.pmid or ""), match.document.pmcid or ""),
+            *(yes_or_no[match.has_pmid], str(match.num_shared), yes_or_no[match.has_most_of_example]),
+            *(yes_or_no[match.should_exclude], " ".join(match.benchmarks)),
         )
-        ids = (match.document.id, str(match.document.pmid or ""), match.document.pmcid or "")
-        yield "\t".join((*ids, *flags, " ".join(match.benchmarks)))
 
 
-def _format_examples(result: ContaminationResult) -> Iterator[str]:
-    """Yield the rows of examples.tsv: matched examples of the requested splits."""
-    columns = (f"{NGRAM_SIZE}-grams", "in corpus", "closest document", f"shared {NGRAM_SIZE}-grams")
-    yield "\t".join(("benchmark", "split", "id", "document", "PMIDs in corpus", *columns))
+def _list_examples(result: ContaminationResult) -> Iterator[tuple[str, ...]]:
+    """Yield the header and the rows of examples.tsv: matched examples of the requested splits."""
+    yield (
+        *("benchmark", "split", "id", "document", "PMIDs in corpus", f"{NGRAM_SIZE}-grams"),
+        *("in corpus", "closest document", f"shared {NGRAM_SIZE}-grams"),
+    )
     for match in result.example_matches:
         example = match.example
         if example.split in result.splits and (match.matched_pmids or match.num_covered):
             ids = (" ".join(text.split()) for text in (example.id, example.document_id))
             pmids = " ".join(map(str, match.matched_pmids))
-            columns = (
-                str(match.num_ngrams),
-                str(match.num_covered),
-                match.closest_document,
-                str(match.num_shared),
-            )
-            yield "\t".join((example.benchmark, example.split, *ids, pmids, *columns))
-
-
-def _yes_or_no(value: bool) -> str:
-    return "yes" if value else "no"
+            counts = (str(match.num_ngrams), str(match.num_covered))
+            closest = (match.closest_document, str(match.num_shared))
+            yield (example.benchmark, example.split, *ids, pmids, *counts, *closest)
 
 
 def _to_json(result: ContaminationResult, summaries: list[SplitSummary]) -> dict[str, Any]:
-    excluded = [match for match in result.document_matches if match.should_exclude]
     return {
         "format": _FORMAT,
         "ngram_size": NGRAM_SIZE,
@@ -236,21 +202,21 @@ def _to_json(result: ContaminationResult, summaries: list[SplitSummary]) -> dict
         "mostly_covered_share": MOSTLY_COVERED_SHARE,
         "corpora": [
             {
-                "folder": corpus.folder,
-                "pipeline": corpus.pipeline,
-                "documents": corpus.documents,
-                "shards_sha256": corpus.sha256,
+                "folder": one.folder,
+                "pipeline": one.pipeline,
+                "documents": one.documents,
+                "shards_sha256": one.sha256,
             }
-            for corpus in result.corpora
+            for one in result.corpora
         ],
         "text_bytes": result.text_bytes,
-        "benchmarks": [asdict(summary) for summary in summaries],
+        "benchmarks": [summary._asdict() for summary in summaries],
         "notes": collect_notes(result),
         "missing": result.benchmark_examples.missing,
         "documents": {
             "matched": len(result.document_matches),
-            "excluded": len(excluded),
-            "excluded_by_pmid": sum(1 for match in excluded if match.has_pmid),
+            "excluded": len(result.excluded),
+            "excluded_by_pmid": sum(match.has_pmid for match in result.excluded),
         },
     }
 
@@ -261,9 +227,7 @@ def render_page(result: ContaminationResult, summaries: list[SplitSummary]) -> s
         __package__,
         "contamination_page.html",
         title="Benchmarks in the pretraining text",
-        headline=[
-            (f"{sum(match.should_exclude for match in result.document_matches):,}", "documents to exclude"),
-        ],
+        headline=[(f"{len(result.excluded):,}", "documents to exclude")],
         result=result,
         exclusions=describe_exclusions(result),
         scanned=describe_corpora(result),

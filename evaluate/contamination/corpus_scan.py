@@ -47,13 +47,7 @@ class CorpusError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """A finished document directory.
-
-    Attributes:
-        folder: path as given.
-        pipeline: pipeline that wrote it.
-        sha256: combined digest of its shards.
-    """
+    """A finished document directory, with the combined digest of its shards."""
 
     folder: str
     pipeline: str
@@ -77,8 +71,8 @@ class ShardHits(NamedTuple):
         text_bytes: size of the scanned text.
         ngrams: numbers of the n-grams found.
         documents: documents with a requested PMID or n-gram.
-        hit_documents: index into ``documents`` of each distinct pair of document and requested n-gram.
-        hit_ngrams: n-gram number of each pair.
+        hit_documents: index into ``documents`` of each distinct pair of document and requested n-gram;
+            ``hit_ngrams`` has the n-gram.
     """
 
     text_bytes: int
@@ -172,26 +166,22 @@ def _scan_shard_in_worker(folder: str, shard: Shard) -> ShardHits:
 def _scan_shard(query: MatchQuery, folder: str, shard: Shard) -> ShardHits:
     path = f"{folder}/{shard.file}"
     try:
-        _check_shard(path, shard.bytes)
-        return _find_hits(query, shards.read_shards(LocalStorage(), folder, [shard], _COLUMNS))
+        if os.path.getsize(path) != shard.bytes:
+            raise OSError(f"it has {os.path.getsize(path):,} bytes, and its manifest lists {shard.bytes:,}")
+        with shards.open_mapped(LocalStorage(), path) as file:
+            schema = pa.ipc.read_schema(file)
+        for name in _COLUMNS:
+            if name not in schema.names or schema.field(name).type != DOCUMENT_SCHEMA.field(name).type:
+                raise CorpusError(
+                    f"{path} has no column {name} of {DOCUMENT_SCHEMA.field(name).type}: another version of "
+                    "bioshards has made it. Make it anew: beam run with another --output"
+                )
+        return _find_hits(query, shards.read_file(LocalStorage(), path, _COLUMNS))
     except (OSError, pa.ArrowInvalid) as error:
         raise CorpusError(
             f"{path} cannot be read ({error}). Delete it and run the beam run that made it once more, "
             "which makes it anew"
         ) from error
-
-
-def _check_shard(path: str, size: int) -> None:
-    if os.path.getsize(path) != size:
-        raise OSError(f"it has {os.path.getsize(path):,} bytes, and its manifest lists {size:,}")
-    with shards.open_mapped(LocalStorage(), path) as file:
-        schema = pa.ipc.read_schema(file)
-    for name in _COLUMNS:
-        if name not in schema.names or schema.field(name).type != DOCUMENT_SCHEMA.field(name).type:
-            raise CorpusError(
-                f"{path} has no column {name} of {DOCUMENT_SCHEMA.field(name).type}: another version of "
-                "bioshards has made it. Make it anew: beam run with another --output"
-            )
 
 
 def _find_hits(query: MatchQuery, batches: Iterator[pa.RecordBatch]) -> ShardHits:

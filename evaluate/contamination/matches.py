@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,9 +18,9 @@ import numpy as np
 
 from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.catalogue import Benchmark, load_records, locate_benchmark
-from bioshards.evaluate.benchmarks.records import SPLITS, BenchmarkNotFoundError, Record, Split, record_texts
+from bioshards.evaluate.benchmarks.records import SPLITS, BenchmarkNotFoundError, Split, record_texts
 from bioshards.evaluate.contamination.corpus_scan import Corpus, CorpusDocument, ShardHits
-from bioshards.evaluate.contamination.ngrams import NgramIndex, Positions
+from bioshards.evaluate.contamination.ngrams import NgramIndex
 
 MOSTLY_COVERED_SHARE: Final = 0.8
 """Fraction of its 13-grams from which an example counts as mostly covered.
@@ -83,22 +83,27 @@ def read_benchmarks(
     id_by_text: dict[str, int] = {}
     with progress.bar("reading benchmarks", len(known_benchmarks), " benchmarks") as bar:
         for benchmark in bar.each(known_benchmarks):
-            benchmark_files = locate_benchmark(benchmarks_dir, benchmark)
-            if benchmark_files is None:
+            files = locate_benchmark(benchmarks_dir, benchmark)
+            if files is None:
                 result.missing.append(benchmark.name)
                 continue
-            if benchmark_files.notes:
-                result.notes[benchmark.name] = benchmark_files.notes
-            for split, records in load_records(benchmark_files).items():
+            if files.notes:
+                result.notes[benchmark.name] = files.notes
+            for split, records in load_records(files).items():
                 for record in records:
-                    text_ids = tuple(
-                        id_by_text.setdefault(text, len(id_by_text)) for text in _split_texts(record)
+                    pieces = (
+                        text for full in record_texts(record) for text in _ENTITY_PLACEHOLDER.split(full)
                     )
-                    pmids = _parse_pmids(record.document_id) if benchmark.has_pmids else ()
-                    example = BenchmarkExample(
-                        benchmark.name, split, record.id, record.document_id, pmids, text_ids
+                    text_ids = [
+                        id_by_text.setdefault(text, len(id_by_text)) for text in pieces if text.strip()
+                    ]
+                    words = record.document_id.split() if benchmark.has_pmids else ()
+                    pmids = tuple(int(word) for word in words if _PMID.fullmatch(word))
+                    result.examples.append(
+                        BenchmarkExample(
+                            benchmark.name, split, record.id, record.document_id, pmids, tuple(text_ids)
+                        )
                     )
-                    result.examples.append(example)
     if not result.examples:
         names = ", ".join(result.missing)
         raise BenchmarkNotFoundError(
@@ -106,20 +111,6 @@ def read_benchmarks(
         )
     result.texts.extend(id_by_text)
     return result
-
-
-def _split_texts(record: Record) -> list[str]:
-    return [
-        text
-        for full_text in record_texts(record)
-        for text in _ENTITY_PLACEHOLDER.split(full_text)
-        if text.strip()
-    ]
-
-
-def _parse_pmids(document_id: str) -> tuple[int, ...]:
-    """Return the PMIDs in a document id, which may list several."""
-    return tuple(int(word) for word in document_id.split() if _PMID.fullmatch(word))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +137,6 @@ class ExampleMatch:
     def coverage(self) -> float:
         """Fraction of its 13-grams in the corpus; 0 without any."""
         return self.num_covered / max(1, self.num_ngrams)
-
-    @property
-    def is_mostly_covered(self) -> bool:
-        """True if most of its 13-grams are in the corpus."""
-        return self.coverage >= MOSTLY_COVERED_SHARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,61 +179,38 @@ class ContaminationResult:
     example_matches: list[ExampleMatch]
     document_matches: list[DocumentMatch]
 
-
-class MatchTable:
-    """Matches accumulated over shards.
-
-    Attributes:
-        text_bytes: size of the scanned text.
-        is_in_corpus: bool[N], which n-grams occur in the corpus.
-    """
-
-    def __init__(self, num_ngrams: int) -> None:
-        self.text_bytes = 0
-        self.is_in_corpus = np.zeros(num_ngrams, bool)
-        self._documents: dict[str, tuple[int, CorpusDocument]] = {}
-        self._pairs = [np.zeros((2, 0), np.int64)]
-
-    def add_shard(self, shard_hits: ShardHits) -> None:
-        """Add the matches of a shard; documents with the same id are merged."""
-        self.text_bytes += shard_hits.text_bytes
-        self.is_in_corpus[shard_hits.ngrams] = True
-        documents_by_id = self._documents
-        rows = [
-            documents_by_id.setdefault(document.id, (len(documents_by_id), document))[0]
-            for document in shard_hits.documents
-        ]
-        self._pairs.append(
-            np.stack([np.array(rows, np.int64)[shard_hits.hit_documents], shard_hits.hit_ngrams])
-        )
-
-    def sort_documents(self) -> tuple[list[CorpusDocument], Positions, Positions]:
-        """Return documents by id, and parallel arrays of document rows and n-gram ids, sorted by n-gram."""
-        unsorted = [document for _, document in self._documents.values()]
-        order = sorted(range(len(unsorted)), key=lambda row: unsorted[row].id)
-        sorted_rows = np.argsort(np.array(order, np.int64))
-        rows, ngram_ids = np.concatenate(self._pairs, axis=1)
-        pairs = np.unique(ngram_ids * len(unsorted) + sorted_rows[rows])
-        ngram_ids, rows = np.divmod(pairs, max(1, len(unsorted)))
-        return [unsorted[row] for row in order], rows, ngram_ids
+    @property
+    def excluded(self) -> list[DocumentMatch]:
+        """Documents to exclude."""
+        return [match for match in self.document_matches if match.should_exclude]
 
 
 def match_examples(
     benchmark_examples: BenchmarkExamples,
     corpora: list[Corpus],
     index: NgramIndex,
-    match_table: MatchTable,
+    shard_hits: Iterable[ShardHits],
     splits: Collection[Split],
     min_shared_ngrams: int,
 ) -> ContaminationResult:
     """Match each example, and each document that holds examples of the requested splits."""
-    documents, rows, ngram_ids = match_table.sort_documents()
+    text_bytes, is_in_corpus, found = 0, np.zeros(len(index), bool), list[CorpusDocument]()
+    pairs = [np.zeros((2, 0), np.int64)]  # of document and n-gram
+    for hits in shard_hits:
+        text_bytes += hits.text_bytes
+        is_in_corpus[hits.ngrams] = True
+        pairs.append(np.stack([hits.hit_documents + len(found), hits.hit_ngrams]))
+        found += hits.documents
+    ids = np.array([document.id for document in found], object)
+    _, first, row_of_found = np.unique(ids, return_index=True, return_inverse=True)
+    documents = [found[at] for at in first.tolist()]  # by id; one with the id of another is the same
+    found_places, ngram_ids = np.concatenate(pairs, axis=1)
+    pairs_by_ngram = np.unique(ngram_ids * len(documents) + row_of_found[found_places])
+    ngram_ids, rows = np.divmod(pairs_by_ngram, max(1, len(documents)))
     pair_starts = np.searchsorted(ngram_ids, np.arange(len(index) + 1))
     corpus_pmids = {document.pmid for document in documents}
-    ngram_counts = np.diff(index.offsets)
-    covered_counts = np.diff(
-        np.concatenate([[0], match_table.is_in_corpus[index.ids].cumsum()])[index.offsets]
-    )
+    covered_before = np.concatenate([[0], is_in_corpus[index.ids].cumsum()])
+    ngram_counts, covered_counts = np.diff(index.offsets), np.diff(covered_before[index.offsets])
     benchmarks_by_pmid: defaultdict[int | None, set[str]] = defaultdict(set)
     benchmarks_by_row: defaultdict[int, set[str]] = defaultdict(set)  # of those that share a 13-gram
     has_most = np.zeros(len(documents), bool)
@@ -260,10 +223,8 @@ def match_examples(
                 benchmarks_by_pmid[pmid].add(example.benchmark)
             if num_covered:
                 ngrams = np.unique(np.concatenate([index.ngram_ids(text) for text in text_ids]))
-                pairs = [slice(pair_starts[ngram], pair_starts[ngram + 1]) for ngram in ngrams.tolist()]
-                sharing, counts = np.unique(
-                    np.concatenate([rows[pair] for pair in pairs]), return_counts=True
-                )
+                sharers = [rows[pair_starts[ngram] : pair_starts[ngram + 1]] for ngram in ngrams.tolist()]
+                sharing, counts = np.unique(np.concatenate(sharers), return_counts=True)
                 for row in sharing.tolist():
                     benchmarks_by_row[row].add(example.benchmark)
                 has_most[sharing[counts >= MOSTLY_COVERED_SHARE * len(ngrams)]] = True
@@ -276,27 +237,20 @@ def match_examples(
         )
     document_matches = []
     for row, num_shared in enumerate(np.bincount(rows, minlength=len(documents)).tolist()):
-        document = documents[row]
+        document, has_most_of_one = documents[row], bool(has_most[row])
         has_pmid = document.pmid in benchmarks_by_pmid
-        benchmarks = {*benchmarks_by_row.get(row, ()), *benchmarks_by_pmid.get(document.pmid, ())}
-        if benchmarks:
-            should_exclude = has_pmid or bool(has_most[row]) or num_shared >= min_shared_ngrams
+        names = sorted(benchmarks_by_row[row] | benchmarks_by_pmid.get(document.pmid, set()))
+        should_exclude = has_pmid or has_most_of_one or num_shared >= min_shared_ngrams
+        if names:
             document_matches.append(
-                DocumentMatch(
-                    document,
-                    has_pmid,
-                    num_shared,
-                    bool(has_most[row]),
-                    tuple(sorted(benchmarks)),
-                    should_exclude,
-                )
+                DocumentMatch(document, has_pmid, num_shared, has_most_of_one, tuple(names), should_exclude)
             )
     return ContaminationResult(
         benchmark_examples,
         corpora,
         tuple(split for split in SPLITS if split in splits),
         min_shared_ngrams,
-        match_table.text_bytes,
+        text_bytes,
         example_matches,
         document_matches,
     )

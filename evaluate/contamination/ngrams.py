@@ -14,7 +14,7 @@ several 13-grams only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -31,19 +31,14 @@ _FOLD_TABLE: Final = bytes(ord(chr(b).lower()) if b < 128 and chr(b).isalnum() e
 _HASH_BASE: Final = 0x9E3779B97F4A7C15
 """Odd multiplier with well-mixed bits: 2**64 divided by the golden ratio."""
 _LOW_BYTE_MASKS: Final = np.array([2 ** (8 * count) - 1 for count in range(9)], np.uint64)
-_BLOCK_BYTES: Final = 4 << 20
+_BLOCK_TEXTS: Final = 1000
+"""Texts that are hashed at once. Arrays need some 20 times the memory of their bytes."""
 _PREFIX_BITS: Final = 26
 """High bits of a hash that are looked up before the search in all keys: 8 MB, which caches hold in part."""
 
 
 class Ngrams(NamedTuple):
-    """N-grams of a text, in order.
-
-    Attributes:
-        starts: first byte of each.
-        ends: byte behind the last of each.
-        hashes: hash of each.
-    """
+    """First byte, byte behind the last, and hash of each n-gram of a text, in order."""
 
     starts: Positions
     ends: Positions
@@ -121,7 +116,9 @@ class NgramIndex:
 
     def __init__(self, texts: Sequence[str]) -> None:
         hashes, counts = [np.zeros(0, np.uint64)], [np.zeros(1, np.int64)]
-        for block in _encode_blocks(texts):
+        for start in range(0, len(texts), _BLOCK_TEXTS):
+            # JSON may hold half a character: "replace".
+            block = [text.encode("utf-8", "replace") for text in texts[start : start + _BLOCK_TEXTS]]
             text_ends = np.cumsum([len(data) for data in block])
             ngrams = hash_ngrams(b"".join(block), text_ends[:-1])
             rows = ngrams.find_rows(text_ends)  # no n-gram spans two texts
@@ -152,18 +149,3 @@ class NgramIndex:
 
 def _find_prefixes(hashes: Hashes) -> Positions:
     return (hashes >> np.uint64(64 - _PREFIX_BITS)).view(np.int64)
-
-
-def _encode_blocks(texts: Sequence[str]) -> Iterator[list[bytes]]:
-    """Encode texts in UTF-8, grouped into blocks of about :data:`_BLOCK_BYTES`."""
-    block: list[bytes] = []
-    size = 0
-    for text in texts:
-        data = text.encode("utf-8", "replace")  # JSON may hold half a character
-        size += len(data)
-        if size > _BLOCK_BYTES and block:
-            yield block
-            block, size = [], len(data)
-        block.append(data)
-    if block:
-        yield block

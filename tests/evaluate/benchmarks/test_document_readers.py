@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -18,11 +18,11 @@ from bioshards.evaluate.benchmarks.readers import (
     BIOSSES_TEST_IDS,
     BIOSSES_TRAIN_IDS,
     PUBMEDQA_ANSWERS,
-    assign_splits,
     read_hoc_abstract,
     split_pubmedqa,
+    split_records,
 )
-from bioshards.evaluate.benchmarks.records import BenchmarkFileError, LabelledText
+from bioshards.evaluate.benchmarks.records import BenchmarkFileError, LabelledText, Split
 from tests.support.evaluate.benchmark_files import assert_refused, find_files, load_splits, write_file
 from tests.support.hypothesis_profiles import examples
 
@@ -110,6 +110,15 @@ def test_text_without_labels_is_refused(tmp_path: Path) -> None:
 # Splits
 
 
+def split_names(
+    names: list[str], split_sizes: dict[Split, int], list_paths: Sequence[str] = ()
+) -> dict[Split, list[str]]:
+    """Split records that have no more than a name."""
+    records = {name: [LabelledText(name, "", "")] for name in names}
+    by_split = split_records(records, split_sizes, list_paths)
+    return {split: [record.id for record in records_of_split] for split, records_of_split in by_split.items()}
+
+
 @settings(max_examples=examples(25))
 @given(
     st.sets(st.text("aä.1", min_size=1), max_size=30), st.integers(0, 20), st.randoms(use_true_random=False)
@@ -117,12 +126,13 @@ def test_text_without_labels_is_refused(tmp_path: Path) -> None:
 def test_split_assignment_does_not_depend_on_order(names: set[str], dev: int, rng: random.Random) -> None:
     shuffled = sorted(names)
     rng.shuffle(shuffled)
-    split_by_name = assign_splits(shuffled, {"dev": dev, "test": 3}, ())
-    sizes = Counter(split_by_name.values())
-    assert sizes["dev"] == min(dev, len(names))
-    assert sizes["test"] == min(3, len(names) - sizes["dev"])
-    assert split_by_name == assign_splits(sorted(names), {"dev": dev, "test": 3}, ())
-    assert list(split_by_name) == shuffled
+    by_split = split_names(shuffled, {"dev": dev, "test": 3})
+    assert len(by_split["dev"]) == min(dev, len(names))
+    assert len(by_split["test"]) == min(3, len(names) - len(by_split["dev"]))
+    by_split_of_sorted = split_names(sorted(names), {"dev": dev, "test": 3})
+    for split, split_names_in_order in by_split.items():
+        assert sorted(split_names_in_order) == by_split_of_sorted[split]
+        assert split_names_in_order == [name for name in shuffled if name in by_split_of_sorted[split]]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +146,7 @@ def test_split_assignment_does_not_depend_on_order(names: set[str], dev: int, rn
 def test_inconsistent_lists_are_refused(tmp_path: Path, train: str, dev: str, message: str) -> None:
     lists = [write_file(tmp_path, "dev_id.tsv", dev), write_file(tmp_path, "train_id.tsv", train)]
     with pytest.raises(BenchmarkFileError) as error:
-        assign_splits(["a", "b"], {"dev": 1}, lists)
+        split_names(["a", "b"], {"dev": 1}, lists)
     assert message in str(error.value)
 
 

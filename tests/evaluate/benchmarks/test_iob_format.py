@@ -161,7 +161,7 @@ def find_conlleval_chunks(tags: list[str]) -> list[tuple[int, int, str]]:
 
 @given(st.lists(TAG, max_size=12))
 def test_conversion_to_iob2_keeps_the_mentions(tags: list[str]) -> None:
-    [converted] = convert_to_iob2([TaggedSentence("1", ("w",) * len(tags), tuple(tags))])
-    assert find_conlleval_chunks(list(converted.tags)) == find_conlleval_chunks(tags)
+    converted = convert_to_iob2(tags)
+    assert find_conlleval_chunks(list(converted)) == find_conlleval_chunks(tags)
     starts = [index for index, _, _ in find_conlleval_chunks(tags)]
-    assert [index for index, tag in enumerate(converted.tags) if tag[0] == "B"] == starts
+    assert [index for index, tag in enumerate(converted) if tag[0] == "B"] == starts

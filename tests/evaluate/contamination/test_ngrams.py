@@ -129,7 +129,7 @@ def test_different_words_have_different_hashes() -> None:
 def test_index_does_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [random_prose(number % 7, 10 + number) for number in range(40)]
     single_block = NgramIndex(texts)
-    monkeypatch.setattr(ngrams, "_BLOCK_BYTES", 500)
+    monkeypatch.setattr(ngrams, "_BLOCK_TEXTS", 3)
     many_blocks = NgramIndex(texts)
     assert many_blocks.ids.tolist() == single_block.ids.tolist()
     assert many_blocks.offsets.tolist() == single_block.offsets.tolist()
