@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -230,13 +231,12 @@ def _match_paths(folder: str, paths: Sequence[str], pattern: str) -> list[str]:
     ]
 
 
-def load_records(benchmark_files: BenchmarkFiles) -> RecordsBySplit:
+def load_records(files: BenchmarkFiles) -> RecordsBySplit:
     """Read the records of all splits that were found.
 
     Raises:
         BenchmarkFileError: a file cannot be read, or a split is empty.
     """
-    files = benchmark_files
     records_by_split = files.layout.read(files.paths)
     for split in files.splits:
         if not records_by_split.get(split):
@@ -317,6 +317,10 @@ def _load_benchmarks() -> Mapping[str, Benchmark]:
     for name, entry in entries.items():
         entry["name"] = name
         for layout in entry["layouts"]:
+            if isinstance(layout["patterns"], str):
+                start, parts, end = re.split("[{}]", layout["patterns"])
+                names = zip(SPLITS, parts.split(","), strict=True)
+                layout["patterns"] = {split: f"{start}{part}{end}" for split, part in names}
             own_files = {split: [split] for split in SPLITS if split in layout["patterns"]}
             layout.setdefault("files_by_split", own_files)
             if "labels" in signature(READERS[layout["read"]["by"]]).parameters:
