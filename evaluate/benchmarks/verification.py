@@ -25,6 +25,9 @@ from bioshards.evaluate.benchmarks.records import SPLITS, BenchmarkFileError, Re
 Verdict = Literal["ok", "known", "own split", "differs", "missing", "damaged"]
 """``known``: the count differs from the published one for a documented reason."""
 _LINE_WIDTH: Final = 105
+_NOTES: Final = textwrap.TextWrapper(
+    _LINE_WIDTH, "  ", "    ", break_long_words=False, break_on_hyphens=False
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +182,7 @@ def _format_group(checks: Sequence[CountCheck]) -> Iterator[str]:
             yield f"  {check.unit:<26}{check.split:<16}{check.expected:>10}{actual_text:>10}  {verdict}"
     source = [f"expected by {first.source}"] if first.unit else []
     for note in dict.fromkeys([*source, *(note for check in checks for note in check.notes)]):
-        yield from textwrap.wrap(
-            note,
-            _LINE_WIDTH,
-            initial_indent="  ",
-            subsequent_indent="    ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        yield from _NOTES.wrap(note)
     yield ""
 
 

@@ -15,6 +15,7 @@ from bioshards.evaluate.benchmarks.catalogue import Benchmark, FileLayout, Missi
 from bioshards.evaluate.benchmarks.records import Answer, Mention, Question, Record, Relation, TaggedSentence
 from bioshards.evaluate.contamination import corpus_scan
 from tests.support.evaluate.contaminated_corpora import (
+    check_texts,
     count_records,
     make_dataset,
     make_text,
@@ -59,13 +60,8 @@ def test_examples_match_by_pmid(tmp_path: Path) -> None:
     articles = {"pmc:PMC3.2": [random_prose("article", 40)], "pmc:PMC4.1": [random_prose("another", 40)]}
     article_corpus = write_corpus(tmp_path / "pmc", articles, {"pmc:PMC3.2": 14}, pipeline="pmc_to_shards")
     run_contamination_check(data, [abstracts, article_corpus], out, benchmark)
-    assert load_report_counts(out, "examples", "by_pmid", "pmids", "pmids_matched", "by_ngrams") == [
-        7,
-        4,
-        5,
-        4,
-        0,
-    ]
+    counts = load_report_counts(out, "examples", "by_pmid", "pmids", "pmids_matched", "by_ngrams")
+    assert counts == [7, 4, 5, 4, 0]
     assert read_excluded_ids(out) == ["pmc:PMC3.2", "pubmed:11", "pubmed:12", "pubmed:13"]
     pmids_by_id = {row["id"]: row["PMIDs in corpus"] for row in read_tsv(out / "examples.tsv")}
     assert pmids_by_id == {"here": "11", "two": "12 13", "one of two": "13", "in PMC": "14"}
@@ -73,13 +69,7 @@ def test_examples_match_by_pmid(tmp_path: Path) -> None:
 
 def test_document_names_are_ignored_without_pmids(tmp_path: Path) -> None:
     benchmark = make_dataset("set", {"test": [make_text("a", random_prose("a", 30), document="11")]})
-    data = write_benchmark_dir(tmp_path / "data", benchmark)
-    output = run_contamination_check(
-        data,
-        [write_corpus(tmp_path / "pubmed", {"pubmed:11": [random_prose(11, 40)]})],
-        tmp_path / "out",
-        benchmark,
-    )
+    output = check_texts(tmp_path, benchmark, {"pubmed:11": [random_prose(11, 40)]})
     assert load_report_counts(tmp_path / "out", "by_pmid", "pmids", "matched") == [0, 0, 0]
     assert " ".join(output.splitlines()[1].split()) == "set test 1 0 - - 0 0 0.0 % 0"
 
@@ -101,13 +91,7 @@ def test_examples_match_by_ngrams(tmp_path: Path) -> None:
         "pubmed:3": [" ".join(half.split()[20:])],
     }
     out = tmp_path / "out"
-    run_contamination_check(
-        write_benchmark_dir(tmp_path / "data", benchmark),
-        [write_corpus(tmp_path / "pubmed", texts)],
-        out,
-        benchmark,
-        min_shared_ngrams=10,
-    )
+    check_texts(tmp_path, benchmark, texts, min_shared_ngrams=10)
     assert load_report_counts(out, "examples", "by_ngrams", "mostly_covered", "too_short") == [6, 3, 1, 2]
     shares = [1.0, 16 / 28, 1 / 41, 0]
     assert load_report_entry(out)["mean_coverage"] == pytest.approx(sum(shares) / 4)
@@ -153,12 +137,7 @@ def test_every_record_type_is_searched(tmp_path: Path) -> None:
         f"pubmed:{number}": [words[kind]]
         for number, kind in enumerate(("sentence", "relation", "context"), 1)
     }
-    run_contamination_check(
-        write_benchmark_dir(tmp_path / "data", benchmark),
-        [write_corpus(tmp_path / "pubmed", texts)],
-        tmp_path / "out",
-        benchmark,
-    )
+    check_texts(tmp_path, benchmark, texts)
     ngram_counts = {
         row["id"]: (row["13-grams"], row["in corpus"]) for row in read_tsv(tmp_path / "out/examples.tsv")
     }
@@ -173,12 +152,7 @@ def test_entity_placeholder_separates_ngrams(tmp_path: Path, placeholder: str) -
     benchmark = make_dataset("set", {"test": [make_text("a", f"{before} {placeholder} {after}")]})
     texts = {"pubmed:1": [f"{before} insulin {after}"]}
     out = tmp_path / "out"
-    run_contamination_check(
-        write_benchmark_dir(tmp_path / "data", benchmark),
-        [write_corpus(tmp_path / "pubmed", texts)],
-        out,
-        benchmark,
-    )
+    check_texts(tmp_path, benchmark, texts)
     [row] = read_tsv(out / "examples.tsv")
     assert int(row["13-grams"]) - int(row["in corpus"]) == (1 if placeholder.startswith("non") else 0)
     assert row["in corpus"] == "3"
@@ -194,11 +168,8 @@ def test_all_splits_are_counted_and_chosen_splits_are_listed(tmp_path: Path) -> 
     texts = {f"pubmed:{number}": [random_prose(split, 30)] for number, split in enumerate(splits, 4)}
     abstracts = write_corpus(tmp_path / "pubmed", {**texts, "pubmed:1": ["The abstract of train."]})
     run_contamination_check(data, [abstracts], out, benchmark)
-    assert [load_report_counts(out, "by_pmid", "by_ngrams", split=split) for split in splits] == [
-        [1, 1],
-        [0, 1],
-        [0, 1],
-    ]
+    counts = [load_report_counts(out, "by_pmid", "by_ngrams", split=split) for split in splits]
+    assert counts == [[1, 1], [0, 1], [0, 1]]
     assert read_excluded_ids(out) == ["pubmed:6"]
     run_contamination_check(data, [abstracts], out, benchmark, splits=["test", "train"])
     assert read_excluded_ids(out) == ["pubmed:1", "pubmed:4", "pubmed:6"]
@@ -215,14 +186,8 @@ def test_document_is_excluded_by_covered_example_or_by_shared_ngrams(tmp_path: P
         "pubmed:3": [f"As is known, {sentence}."],
         "pubmed:4": [" ".join(sentence.split()[1:])],
     }
-    data, abstracts = (
-        write_benchmark_dir(tmp_path / "data", benchmark),
-        write_corpus(tmp_path / "pubmed", texts),
-    )
     for minimum, ids in ((13, [2, 3]), (12, [1, 2, 3]), (1, [1, 2, 3, 4]), (14, [3])):
-        output = run_contamination_check(
-            data, [abstracts], tmp_path / "out", benchmark, min_shared_ngrams=minimum
-        )
+        output = check_texts(tmp_path, benchmark, texts, min_shared_ngrams=minimum)
         assert read_excluded_ids(tmp_path / "out") == [f"pubmed:{number}" for number in ids]
         assert f"{len(ids)} documents to exclude for test" in output
         assert f"{4 - len(ids)} share fewer and are kept" in output

@@ -25,6 +25,7 @@ from bioshards.evaluate.contamination import corpus_scan
 from bioshards.evaluate.contamination.corpus_scan import CorpusError
 from tests.support.corpus.manifests import of_words
 from tests.support.evaluate.contaminated_corpora import (
+    check_texts,
     make_dataset,
     make_text,
     random_prose,
@@ -247,12 +248,10 @@ def test_missing_benchmarks_are_refused(abstracts: Path, tmp_path: Path, benchma
         run_contamination_check(tmp_path / "empty", [abstracts], tmp_path / "out", benchmark)
 
 
-def test_empty_benchmark_is_refused(abstracts: Path, tmp_path: Path) -> None:
+def test_empty_benchmark_is_refused(tmp_path: Path) -> None:
     empty = make_dataset("set", {"test": []})
     with pytest.raises(BenchmarkFileError, match="it holds nothing for test"):
-        run_contamination_check(
-            write_benchmark_dir(tmp_path / "data", empty), [abstracts], tmp_path / "out", empty
-        )
+        check_texts(tmp_path, empty, {})
 
 
 def test_min_shared_ngrams_below_one_is_refused(
@@ -262,11 +261,7 @@ def test_min_shared_ngrams_below_one_is_refused(
         run_contamination_check(benchmark_dir, [abstracts], tmp_path / "out", benchmark, min_shared_ngrams=0)
 
 
-def test_corpus_without_documents_excludes_nothing(
-    benchmark_dir: Path, tmp_path: Path, benchmark: Benchmark
-) -> None:
-    output = run_contamination_check(
-        benchmark_dir, [write_corpus(tmp_path / "pubmed", {})], tmp_path / "out", benchmark
-    )
+def test_corpus_without_documents_excludes_nothing(tmp_path: Path, benchmark: Benchmark) -> None:
+    output = check_texts(tmp_path, benchmark, {})
     assert "0 documents to exclude" in output
     assert read_excluded_ids(tmp_path / "out") == []

@@ -46,17 +46,7 @@ def make_dataset(name: str, parts: Mapping[Split, Sequence[Record]], pmids: bool
         return {part: list(records) for part, records in parts.items()}
 
     layout = FileLayout({"all": name}, dict.fromkeys(parts, ("all",)), read)
-    return Benchmark(
-        name,
-        name.title(),
-        (layout,),
-        {},
-        count_records,
-        "us",
-        "none",
-        "here",
-        pmids,
-    )
+    return Benchmark(name, name.title(), (layout,), {}, count_records, "us", "none", "here", pmids)
 
 
 def write_benchmark_dir(folder: Path, *sets: Benchmark) -> Path:
@@ -88,6 +78,14 @@ def run_contamination_check(
     return check_contamination(
         str(data), list(map(str, corpora)), str(out), known_benchmarks=sets, **arguments
     )
+
+
+def check_texts(
+    folder: Path, benchmark: Benchmark, texts: Mapping[str, Sequence[str]], **options: Any
+) -> str:
+    """Check documents for a benchmark, with all files below a folder and the report in ``out``."""
+    data, corpus = write_benchmark_dir(folder / "data", benchmark), write_corpus(folder / "pubmed", texts)
+    return run_contamination_check(data, [corpus], folder / "out", benchmark, **options)
 
 
 def read_tsv(path: Path) -> list[dict[str, str]]:
