@@ -11,8 +11,7 @@ the statistic is their mean score. The standard deviation over seeds covers the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy
 
@@ -29,8 +28,7 @@ _TOLERANCE: Final = 1e-12
 """Differences within this tolerance are equal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(NamedTuple):
     """Mean score over seeds, with the bounds of its interval."""
 
     score: float
@@ -38,8 +36,7 @@ class Interval:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class PairedDifference:
+class PairedDifference(NamedTuple):
     """Difference of two models' mean scores (first minus second), its interval, and a two-sided p-value."""
 
     score: float
@@ -69,10 +66,8 @@ def bootstrap_interval(
         InvalidValueError: there are no examples, or their number differs between seeds.
     """
     score = _mean_scores(metric, score_name, _sum_by_seed(stats))
-    low, high = _percentile_bounds(
-        _mean_scores(metric, score_name, _resample_totals(stats, resamples, seed)), level
-    )
-    return Interval(float(score), low, high)
+    resampled = _mean_scores(metric, score_name, _resample_totals(stats, resamples, seed))
+    return Interval(float(score), *_percentile_bounds(resampled, level))
 
 
 def paired_bootstrap(
@@ -82,8 +77,6 @@ def paired_bootstrap(
     *,
     score_name: str | None = None,
     resamples: int = RESAMPLES,
-    level: float = CONFIDENCE_LEVEL,
-    seed: int = 0,
 ) -> PairedDifference:
     """Compare two models on the same examples in the same order, each with one seed or more.
 
@@ -98,16 +91,15 @@ def paired_bootstrap(
     stats = [*first, *second]
 
     def compare_means(totals: Numbers) -> Numbers:
-        first_totals, second_totals = totals[..., : len(first), :], totals[..., len(first) :, :]
-        return _mean_scores(metric, score_name, first_totals) - _mean_scores(
-            metric, score_name, second_totals
-        )
+        parts = (totals[..., : len(first), :], totals[..., len(first) :, :])
+        first_mean, second_mean = (_mean_scores(metric, score_name, part) for part in parts)
+        return first_mean - second_mean
 
     observed = float(compare_means(_sum_by_seed(stats)))
-    resampled = compare_means(_resample_totals(stats, resamples, seed))
+    resampled = compare_means(_resample_totals(stats, resamples, seed=0))
     is_further = numpy.abs(resampled - observed) >= abs(observed) - _TOLERANCE
-    low, high = _percentile_bounds(resampled, level)
-    return PairedDifference(observed, low, high, float((1 + is_further.sum()) / (1 + resamples)))
+    p_value = float((1 + is_further.sum()) / (1 + resamples))
+    return PairedDifference(observed, *_percentile_bounds(resampled, CONFIDENCE_LEVEL), p_value)
 
 
 def _sum_by_seed(stats: Sequence[Numbers]) -> Numbers:

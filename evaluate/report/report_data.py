@@ -140,9 +140,7 @@ class Report:
 
 def get_task_title(task: str) -> str:
     """Return the title of a task in reports: that of the papers, else of the benchmark, else its name."""
-    if task in TASK_TITLES:
-        return TASK_TITLES[task]
-    return BENCHMARKS[task].title if task in BENCHMARKS else task
+    return TASK_TITLES.get(task) or (BENCHMARKS[task].title if task in BENCHMARKS else task)
 
 
 def main_scores_by_model(scores: Sequence[TaskScores]) -> dict[str, dict[str, float]]:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Any, Final
 
@@ -169,7 +170,8 @@ def find_results(storage: LocalStorage, sources: Iterable[str]) -> dict[str, Res
     for source in sources:
         if storage.is_folder(source):
             with explain_unreadable(source):
-                paths = [info.path for info in storage.walk(source) if _is_result_file(info.path)]
+                paths = [info.path for info in storage.walk(source)]
+            paths = [path for path in paths if fnmatchcase(os.path.basename(path), "seed-*.json")]
             if not paths:
                 raise ResultError(
                     f"{source} has no results (seed-*.json, at any depth): give the --output of a run"
@@ -184,11 +186,6 @@ def find_results(storage: LocalStorage, sources: Iterable[str]) -> dict[str, Res
             if (real_path := os.path.realpath(path)) not in results_by_path
         }
     return results_by_path
-
-
-def _is_result_file(path: str) -> bool:
-    name = os.path.basename(path)
-    return name.startswith("seed-") and name.endswith(".json")
 
 
 def _check_numbers(result: Result, path: str) -> None:

@@ -176,7 +176,7 @@ class TaskData:
 
     planned_task: PlannedTask
     records_by_split: Mapping[str, Sequence[Record]]
-    squad_records: Sequence[Record]
+    squad_records: Sequence[Any]
     provenance: Provenance
     sample_sizes: Mapping[str, int] | None
 

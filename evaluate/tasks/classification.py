@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.evaluate.benchmarks.records import LabelledText, Record, Relation
+from bioshards.evaluate.benchmarks.records import LabelledText, Relation
 from bioshards.evaluate.encoder import EncodedBatch, Example, ModelTokenizer, make_linear
 from bioshards.evaluate.recipes import FineTuneRecipe, parse_class_weights
 from bioshards.evaluate.tasks.head_layers import BiLSTM
@@ -60,7 +60,7 @@ class Classification:
     labels: tuple[str, ...]
     class_weights: Tensor | None = None
 
-    def make_examples(self, records: Sequence[Record], is_training: bool) -> list[Example]:
+    def make_examples(self, records: Sequence[LabelledText | Relation], is_training: bool) -> list[Example]:
         """Return one example for each record."""
         relations = [record for record in records if isinstance(record, Relation)]
         if relations:
@@ -157,12 +157,12 @@ class Classification:
                 return [self.labels[class_index] for class_index in outputs.argmax(-1).tolist()]
 
     def merge_predictions(
-        self, records: Sequence[Record], examples: Sequence[Example], predictions: Sequence[Any]
+        self, records: Sequence[Any], examples: Sequence[Example], predictions: Sequence[Any]
     ) -> list[Any]:
         """Return the predictions unchanged: each record is one example."""
         return list(predictions)
 
-    def gold_labels(self, records: Sequence[Record]) -> list[Any]:
+    def gold_labels(self, records: Sequence[LabelledText | Relation]) -> list[Any]:
         """Return the labels; of a ranking (question id, is relevant)."""
         if self.problem_type == "ranking":
             return [
@@ -170,7 +170,7 @@ class Classification:
                 for record in records
                 if isinstance(record, LabelledText)
             ]
-        return [record.label for record in records if isinstance(record, (LabelledText, Relation))]
+        return [record.label for record in records]
 
     def predict_majority(self, train_gold: Sequence[Any], test_gold: Sequence[Any]) -> list[Any]:
         """Return the most frequent class of train for every text, of equally frequent ones the first.
@@ -194,7 +194,7 @@ class Classification:
 
 
 def compute_class_weights(
-    setting: str, labels: Sequence[str], train_records: Sequence[Record]
+    setting: str, labels: Sequence[str], train_records: Sequence[LabelledText | Relation]
 ) -> Tensor | None:
     """Return the class weights of the loss, float[C].
 
@@ -207,9 +207,7 @@ def compute_class_weights(
     if setting == "none":
         return None
     if setting == "balanced":  # as scikit-learn: examples / (classes x examples of one)
-        counts = Counter(
-            str(record.label) for record in train_records if isinstance(record, (LabelledText, Relation))
-        )
+        counts = Counter(str(record.label) for record in train_records)
         return torch.tensor(
             [counts.total() / (len(counts) * counts[label]) if counts[label] else 0.0 for label in labels]
         )

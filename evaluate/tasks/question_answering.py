@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bioshards.evaluate.benchmarks.records import Question, Record
+from bioshards.evaluate.benchmarks.records import Question
 from bioshards.evaluate.encoder import EncodedBatch, Example, ModelTokenizer, Offsets, make_linear, pad_rows
 from bioshards.evaluate.metrics.text_metrics import FACTOID_ANSWERS
 from bioshards.evaluate.recipes import FineTuneRecipe
@@ -217,18 +217,17 @@ class QuestionAnswering:
     recipe: FineTuneRecipe
     is_per_question: bool
 
-    def make_examples(self, records: Sequence[Record], is_training: bool) -> list[Example]:
+    def make_examples(self, records: Sequence[Question], is_training: bool) -> list[Example]:
         """Return the windows of all passages; in training, of passages with a marked answer."""
-        questions = _select_questions(records)
-        encoded_questions = self.tokenizer.encode_texts([question.question for question in questions])
-        encoded_passages = self.tokenizer.encode_texts([question.context for question in questions])
+        encoded_questions = self.tokenizer.encode_texts([record.question for record in records])
+        encoded_passages = self.tokenizer.encode_texts([record.context for record in records])
         examples = []
-        for index, question in enumerate(questions):
+        for index, record in enumerate(records):
             question_ids = encoded_questions[index][0][:_MAX_QUESTION_TOKENS]
             windows = self._make_windows(index, question_ids, *encoded_passages[index])
             if not is_training:
                 examples += windows
-            elif question.answers and (answer := question.answers[0]).start >= 0:
+            elif record.answers and (answer := record.answers[0]).start >= 0:
                 span = answer.start, answer.start + len(answer.text)
                 examples += [replace(window, target=_find_span_target(window, *span)) for window in windows]
         return examples
@@ -278,16 +277,15 @@ class QuestionAnswering:
         ]
 
     def merge_predictions(
-        self, records: Sequence[Record], examples: Sequence[Example], predictions: Sequence[Any]
+        self, records: Sequence[Question], examples: Sequence[Example], predictions: Sequence[Any]
     ) -> list[Any]:
         """Return the best answer of each passage, or the five best of each question."""
-        questions = _select_questions(records)
-        spans_by_passage: list[list[tuple[int, int, float]]] = [[] for _ in questions]
+        spans_by_passage: list[list[tuple[int, int, float]]] = [[] for _ in records]
         for example, spans in zip(examples, predictions, strict=True):
             spans_by_passage[example.record_index] += spans
         answers_by_passage = [
-            rank_passage_answers(question.context, spans)
-            for question, spans in zip(questions, spans_by_passage, strict=True)
+            rank_passage_answers(record.context, spans)
+            for record, spans in zip(records, spans_by_passage, strict=True)
         ]
         if not self.is_per_question:
             return [answers[0][0] if answers else "" for answers in answers_by_passage]
@@ -296,23 +294,18 @@ class QuestionAnswering:
                 text
                 for text, _ in pool_answers(each for index in members for each in answers_by_passage[index])
             ]
-            for members in group_by_question(questions).values()
+            for members in group_by_question(records).values()
         ]
 
-    def gold_labels(self, records: Sequence[Record]) -> list[Any]:
+    def gold_labels(self, records: Sequence[Question]) -> list[Any]:
         """Return the marked answers of each passage, or the accepted answers of each question."""
-        questions = _select_questions(records)
         if not self.is_per_question:
-            return [[answer.text for answer in question.answers] for question in questions]
-        return [questions[members[0]].accepted_answers for members in group_by_question(questions).values()]
+            return [[answer.text for answer in record.answers] for record in records]
+        return [records[members[0]].accepted_answers for members in group_by_question(records).values()]
 
     def predict_majority(self, train_gold: Sequence[Any], test_gold: Sequence[Any]) -> list[Any]:
         """Return no answer for every passage, or no answers for every question."""
         return [[] if self.is_per_question else "" for _ in test_gold]
-
-
-def _select_questions(records: Sequence[Record]) -> list[Question]:
-    return [record for record in records if isinstance(record, Question)]
 
 
 def group_by_question(questions: Sequence[Question]) -> dict[str, list[int]]:

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bioshards.evaluate.benchmarks.records import Record, TaggedSentence
+from bioshards.evaluate.benchmarks.records import TaggedSentence
 from bioshards.evaluate.encoder import EncodedBatch, Example, ModelTokenizer, make_linear, pad_rows
 from bioshards.evaluate.metrics import tag_schemes
 from bioshards.evaluate.metrics.tag_f1 import count_words_read
@@ -86,13 +86,12 @@ class Tagging:
         """Tags in the order of the outputs."""
         return tag_schemes.list_labels(self.recipe.tag_scheme, self.entity_types)
 
-    def make_examples(self, records: Sequence[Record], is_training: bool) -> list[Example]:
+    def make_examples(self, records: Sequence[TaggedSentence], is_training: bool) -> list[Example]:
         """Return the parts of all sentences."""
-        sentences = _select_sentences(records)
         label_ids = {label: label_id for label_id, label in enumerate(self.labels)}
         max_tokens = self.tokenizer.count_text_tokens(self.recipe.max_seq_length, is_pair=False)
         examples = []
-        for index, (sentence, encoded) in enumerate(zip(sentences, self._encode(sentences), strict=True)):
+        for index, (sentence, encoded) in enumerate(zip(records, self._encode(records), strict=True)):
             ids_by_word = [token_ids[:max_tokens] for token_ids in encoded]
             tags = tag_schemes.convert_from_bio(self.recipe.tag_scheme, sentence.tags) if is_training else ()
             for first, end in _split_sentence([len(token_ids) for token_ids in ids_by_word], max_tokens):
@@ -135,22 +134,20 @@ class Tagging:
         ]
 
     def merge_predictions(
-        self, records: Sequence[Record], examples: Sequence[Example], predictions: Sequence[Any]
+        self, records: Sequence[TaggedSentence], examples: Sequence[Example], predictions: Sequence[Any]
     ) -> list[Any]:
         """Return BIO tags of all words of each sentence."""
-        sentences = _select_sentences(records)
-        tags_by_sentence = [["O"] * len(sentence.words) for sentence in sentences]
+        tags_by_sentence = [["O"] * len(sentence.words) for sentence in records]
         for example, tags in zip(examples, predictions, strict=True):
             end = example.first_word + len(tags)
             tags_by_sentence[example.record_index][example.first_word : end] = tags
         scheme = self.recipe.tag_scheme
         bio_tags = [tag_schemes.convert_to_bio(scheme, tags) for tags in tags_by_sentence]
-        return self._truncate(sentences, bio_tags)
+        return self._truncate(records, bio_tags)
 
-    def gold_labels(self, records: Sequence[Record]) -> list[Any]:
+    def gold_labels(self, records: Sequence[TaggedSentence]) -> list[Any]:
         """Return the gold tags of all words of each sentence."""
-        sentences = _select_sentences(records)
-        return self._truncate(sentences, [list(sentence.tags) for sentence in sentences])
+        return self._truncate(records, [list(sentence.tags) for sentence in records])
 
     def predict_majority(self, train_gold: Sequence[Any], test_gold: Sequence[Any]) -> list[Any]:
         """Return no entity for every sentence."""
@@ -180,14 +177,10 @@ def lowercase_without_accents(word: str) -> str:
     return "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
 
 
-def find_entity_types(records: Sequence[Record]) -> tuple[str, ...]:
+def find_entity_types(sentences: Sequence[TaggedSentence]) -> tuple[str, ...]:
     """Return the sorted entity types of tagged sentences."""
-    tags = {tag for sentence in _select_sentences(records) for tag in sentence.tags}
+    tags = {tag for sentence in sentences for tag in sentence.tags}
     return tuple(sorted({tag[2:] for tag in tags if tag != "O"}))
-
-
-def _select_sentences(records: Sequence[Record]) -> list[TaggedSentence]:
-    return [record for record in records if isinstance(record, TaggedSentence)]
 
 
 def _split_sentence(sizes: Sequence[int], max_tokens: int) -> Iterator[tuple[int, int]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS, MetricName, TaskSpec
-from bioshards.evaluate.benchmarks.records import Record, Relation
+from bioshards.evaluate.benchmarks.records import Relation
 from bioshards.evaluate.metrics.metric import Metric
 from bioshards.evaluate.metrics.tag_f1 import biobert_tag_f1, entity_f1, merge_entity_types, word_f1
 from bioshards.evaluate.metrics.text_metrics import (
@@ -168,9 +168,9 @@ def _select_tasks(selector: str) -> list[tuple[str, str]]:
 
 
 class TaskAdapter(Protocol):
-    """Conversion between records, model inputs and predictions for one kind of task."""
+    """Conversion between records of one type, model inputs and predictions for one kind of task."""
 
-    def make_examples(self, records: Sequence[Record], is_training: bool) -> list[Example]:
+    def make_examples(self, records: Sequence[Any], is_training: bool) -> list[Example]:
         """Tokenize records; with ``is_training``, also set the targets."""
 
     def build_head(self, hidden_size: int) -> nn.Module:
@@ -183,11 +183,11 @@ class TaskAdapter(Protocol):
         """Return a prediction for each example of a batch."""
 
     def merge_predictions(
-        self, records: Sequence[Record], examples: Sequence[Example], predictions: Sequence[Any]
+        self, records: Sequence[Any], examples: Sequence[Example], predictions: Sequence[Any]
     ) -> list[Any]:
         """Merge predictions of examples into one per record or group, in the metric's form."""
 
-    def gold_labels(self, records: Sequence[Record]) -> list[Any]:
+    def gold_labels(self, records: Sequence[Any]) -> list[Any]:
         """Return the gold labels in the order of the merged predictions."""
 
     def predict_majority(self, train_gold: Sequence[Any], test_gold: Sequence[Any]) -> list[Any]:
@@ -200,7 +200,7 @@ class TaskAdapter(Protocol):
 
 
 def make_adapter(
-    planned_task: PlannedTask, tokenizer: ModelTokenizer, train_records: Sequence[Record]
+    planned_task: PlannedTask, tokenizer: ModelTokenizer, train_records: Sequence[Any]
 ) -> TaskAdapter:
     """Return the adapter of a task; its tokenizer learns the markers of entities that the recipe asks for.
 
