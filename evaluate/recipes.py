@@ -14,6 +14,8 @@ from bioshards.train.recipe import Schedule
 
 LegacyMode = Literal["electra-truncation", "lower-case", "merged-types", "biobert-tags"]
 """Published deviations in reading and counting tags (metrics/tag_f1.py)."""
+EntityFormat = Literal["placeholders", "markers", "original"]
+RelationFeature = Literal["cls", "mention", "start"]
 SearchMethod = Literal["grid", "tpe"]
 """Every combination once, in random order; or optuna's TPE sampler (Bio-ELECTRA used hyperopt's)."""
 
@@ -64,12 +66,10 @@ class FineTuneRecipe:
         "head of questions: start and end apart, as BERT's, or the end given the start, as ELECTRA's",
     ] = "independent"
     entity_format: Annotated[
-        Literal["placeholders", "markers", "original"],
-        "format of a pair's entities; placeholders replaces them with their types",
+        EntityFormat, "format of a pair's entities; placeholders replaces them with their types"
     ] = "placeholders"
     relation_feature: Annotated[
-        Literal["cls", "mention", "start"],
-        "vectors that classify a pair: [CLS], all tokens of the entities, their first tokens",
+        RelationFeature, "vectors that classify a pair: [CLS], all tokens of the entities, their first tokens"
     ] = "cls"
     class_weights: Annotated[str, "class weights of the loss: none, balanced, or one per class (1,99)"] = (
         "none"

@@ -17,6 +17,7 @@ from msgspec import structs
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.benchmarks.verification import FileStatus
 from bioshards.evaluate.metrics.metric import Metric, Numbers
+from bioshards.evaluate.recipes import SUITES
 from bioshards.evaluate.report import bootstrap
 from bioshards.evaluate.report.published import PUBLISHED_TABLES, TASK_TITLES, Score, compute_blurb
 from bioshards.evaluate.runs.results import Result, ResultError
@@ -24,8 +25,6 @@ from bioshards.evaluate.tasks.task_registry import TASKS, find_recipe
 
 FORMAT: Final = 4
 STANDARD_DEVIATION: Final = "numpy.std over seeds, ddof 0"
-_SUITE_ORDER: Final = ("blurb", "bio-electra", "electramed", "bioalbert")
-"""Order of the papers' suites in a report; others follow by name."""
 _TOLERANCE: Final = 1e-6
 _SHARED_FIELDS: Final = ("metric", "main_score", "settings", "sample_sizes", "provenance")
 """Fields that must be equal for all seeds of a model and task."""
@@ -181,11 +180,12 @@ def build_report(results: Mapping[str, Result]) -> Report:
         ResultError: results contradict each other, or a score differs from its per-example statistics.
     """
     grouped = group_by_model(results)
+    suites = list(SUITES)
     published = [(table.suite, task) for table in PUBLISHED_TABLES for task in table.tasks]
 
     def sort_key(suite_and_task: tuple[str, str]) -> tuple[int, str, int, str]:
         suite, task = suite_and_task
-        suite_rank = _SUITE_ORDER.index(suite) if suite in _SUITE_ORDER else len(_SUITE_ORDER)
+        suite_rank = suites.index(suite) if suite in suites else len(suites)
         rank = published.index(suite_and_task) if suite_and_task in published else len(published)
         return suite_rank, suite, rank, task
 

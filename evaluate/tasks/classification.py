@@ -15,10 +15,9 @@ from torch import Tensor, nn
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.evaluate.benchmarks.records import LabelledText, Relation
 from bioshards.evaluate.encoder import EncodedBatch, Example, ModelTokenizer, make_linear
-from bioshards.evaluate.recipes import FineTuneRecipe, parse_class_weights
+from bioshards.evaluate.recipes import FineTuneRecipe, RelationFeature, parse_class_weights
 from bioshards.evaluate.tasks.head_layers import BiLSTM
 from bioshards.evaluate.tasks.input_texts import (
-    RelationFeature,
     build_relation_input,
     find_entity_edges,
     find_window_start,

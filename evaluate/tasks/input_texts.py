@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -22,9 +22,8 @@ from bioshards.evaluate.benchmarks.records import (
     Relation,
     record_texts,
 )
+from bioshards.evaluate.recipes import EntityFormat, RelationFeature
 
-EntityFormat = Literal["placeholders", "markers", "original"]
-RelationFeature = Literal["cls", "mention", "start"]
 CharacterRange = tuple[int, int]
 """First character and end (exclusive)."""
 

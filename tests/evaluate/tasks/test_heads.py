@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from bioshards.evaluate.encoder import EncodedBatch, Example, ModelTokenizer
-from bioshards.evaluate.recipes import FineTuneRecipe
+from bioshards.evaluate.recipes import FineTuneRecipe, RelationFeature
 from bioshards.evaluate.tasks.classification import (
     Classification,
     ClassificationHead,
@@ -21,7 +21,6 @@ from bioshards.evaluate.tasks.classification import (
     extract_relation_features,
 )
 from bioshards.evaluate.tasks.head_layers import CRF, BiLSTM
-from bioshards.evaluate.tasks.input_texts import RelationFeature
 from bioshards.evaluate.tasks.question_answering import AnswerSpan, JointSpanHead, SpanHead, find_best_spans
 from bioshards.evaluate.tasks.tagging import TaggingHead
 from tests.support.hypothesis_profiles import examples
