@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import torch
@@ -42,28 +42,36 @@ class EncoderWithHead(nn.Module):
 
 @dataclass(slots=True)
 class FineTuner:
-    """A model with its task adapter and recipe.
+    """A model with its task adapter and recipe, and what its training came to.
 
     Attributes:
         progress: shows the steps.
+        checkpoints: loss and dev score of each checkpoint.
+        selected_step: optimizer steps before the checkpoint whose weights the model has.
+        dev_scores: scores on dev of that checkpoint; empty if it was not selected by them.
     """
 
     model: EncoderWithHead
     adapter: TaskAdapter
     recipe: FineTuneRecipe
     progress: Progress
+    checkpoints: list[CheckpointScore] = field(default_factory=list)
+    selected_step: int = 0
+    dev_scores: dict[str, float] = field(default_factory=dict)
 
     def train(
-        self, examples: Sequence[Example], seed: int, score_dev: Callable[[], float] | None
-    ) -> tuple[list[CheckpointScore], int]:
+        self,
+        examples: Sequence[Example],
+        seed: int,
+        score_dev: Callable[[], dict[str, float]] | None = None,
+        main_score: str = "",
+    ) -> None:
         """Train the model. It ends with the weights of the best checkpoint on dev, or of the last.
 
         Args:
             seed: seed of order and dropout.
             score_dev: function that scores the current model on dev; None: keep the last checkpoint.
-
-        Returns:
-            The score of each checkpoint, and the index of the one whose weights the model has.
+            main_score: name of the score that selects the checkpoint.
 
         Raises:
             InvalidValueError: there are no examples, or the recipe does not fit the model.
@@ -83,9 +91,8 @@ class FineTuner:
             self.progress.write(line)
         interval = recipe.checkpoint_interval or batches_per_epoch
         gradients, optimizer = _make_optimizer(model, recipe)
-        checkpoints: list[CheckpointScore] = []
         losses: list[Tensor] = []
-        best_score, best_index, best_weights = -math.inf, None, None
+        best_score, best_weights = -math.inf, None
         model.train()
         with self.progress.bar("fine-tuning", total_steps, " steps", is_transient=True) as bar:
             batches = _draw_batches(examples, recipe.batch_size, seed, total_steps)
@@ -111,15 +118,17 @@ class FineTuner:
                         f"the loss is no number after {step:,} updates: give a lower --learning-rate"
                     )
                 losses.clear()
-                score = score_dev() if score_dev else None
-                checkpoints.append(CheckpointScore(step, mean_loss, score))
-                if score is not None and score > best_score:
-                    best_score, best_index = score, len(checkpoints) - 1
+                dev_scores = score_dev() if score_dev else {}
+                score = dev_scores.get(main_score)
+                self.checkpoints.append(CheckpointScore(step, mean_loss, score))
+                if score is None:
+                    self.selected_step = step
+                elif score > best_score:
+                    best_score, self.selected_step, self.dev_scores = score, step, dev_scores
                     best_weights = None if is_last else copy.deepcopy(model.state_dict())
                 model.train()
         if best_weights is not None:
             model.load_state_dict(best_weights)
-        return checkpoints, len(checkpoints) - 1 if best_index is None else best_index
 
     def predict(self, examples: Sequence[Example]) -> list[Any]:
         """Return the prediction of each example (``TaskAdapter.predict``).

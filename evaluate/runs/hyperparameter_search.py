@@ -30,6 +30,7 @@ from bioshards.evaluate.runs.run import (
     load_task_data,
     lock_output,
     prepare_inputs,
+    score_dev,
 )
 from bioshards.train.checkpoint import get_library_versions
 
@@ -197,8 +198,9 @@ def _run_trial(job: EvaluateJob, data: TaskData, params: Params) -> TrialResult:
     start_time = time.monotonic()
     main_score, dev_score = data.planned_task.metric.main_score, None
     try:
-        fine_tuned = fine_tune(prepare_inputs(job, data), seed, job.progress)
-        dev_score = (fine_tuned.dev_scores or fine_tuned.score_dev())[main_score]
+        inputs = prepare_inputs(job, data)
+        fine_tuner = fine_tune(inputs, seed, job.progress)
+        dev_score = (fine_tuner.dev_scores or score_dev(inputs, fine_tuner))[main_score]
     except NaNLossError as error:
         job.progress.write(str(error))
     trial = TrialResult(params, main_score, dev_score)

@@ -46,7 +46,7 @@ from bioshards.evaluate.encoder import Checkpoint, Example, ModelTokenizer, load
 from bioshards.evaluate.metrics.metric import Metric, Numbers
 from bioshards.evaluate.runs import results
 from bioshards.evaluate.runs.fine_tuner import EncoderWithHead, FineTuner, NaNLossError, predicts_in_bfloat16
-from bioshards.evaluate.runs.results import CheckpointScore, PerExampleStats, Provenance, Result, ScoredModel
+from bioshards.evaluate.runs.results import PerExampleStats, Provenance, Result, ScoredModel
 from bioshards.evaluate.tasks.question_answering import QuestionAnswering, group_by_question
 from bioshards.evaluate.tasks.task_registry import PlannedTask, TaskAdapter, make_adapter
 from bioshards.train.checkpoint import get_library_versions
@@ -149,8 +149,8 @@ def _score_task(job: EvaluateJob, planned_task: PlannedTask, summary: RunSummary
         start_time = time.monotonic()
         try:
             inputs = inputs or prepare_inputs(job, data)
-            fine_tuned = fine_tune(inputs, seed, job.progress.with_prefix(f"{run_name}: "))
-            result, predictions = _make_result(fine_tuned, seed, start_time)
+            fine_tuner = fine_tune(inputs, seed, job.progress.with_prefix(f"{run_name}: "))
+            result, predictions = _make_result(inputs, fine_tuner, seed, start_time)
         except NaNLossError as error:
             summary.failed[run_name] = str(error)
             job.log(f"{run_name}: {error}")
@@ -304,34 +304,7 @@ def prepare_inputs(job: EvaluateJob, data: TaskData) -> TaskInputs:
     return TaskInputs(job, data, tokenizer, adapter, examples, squad_adapter, squad_examples)
 
 
-@dataclass(slots=True)
-class FineTunedModel:
-    """A fine-tuned model.
-
-    Attributes:
-        selected: index of the checkpoint that has these weights.
-        dev_scores: scores on dev of that checkpoint; None if the last one was selected without dev.
-    """
-
-    inputs: TaskInputs
-    fine_tuner: FineTuner
-    checkpoints: Sequence[CheckpointScore] = ()
-    selected: int = 0
-    dev_scores: dict[str, float] | None = None
-
-    def predict(self, split: Split) -> tuple[list[Any], list[Any]]:
-        """Return the gold labels of a split, and the predictions."""
-        adapter, examples = self.inputs.adapter, self.inputs.examples[split]
-        records = self.inputs.data.records_by_split[split]
-        predictions = adapter.merge_predictions(records, examples, self.fine_tuner.predict(examples))
-        return adapter.gold_labels(records), predictions
-
-    def score_dev(self) -> dict[str, float]:
-        """Return the scores of the current weights on dev."""
-        return self.inputs.data.planned_task.metric.compute_scores(*self.predict("dev"))
-
-
-def fine_tune(inputs: TaskInputs, seed: int, progress: Progress) -> FineTunedModel:
+def fine_tune(inputs: TaskInputs, seed: int, progress: Progress) -> FineTuner:
     """Fine-tune a model on the train split; on SQuAD before or with it if the recipe says so.
 
     Args:
@@ -348,21 +321,29 @@ def fine_tune(inputs: TaskInputs, seed: int, progress: Progress) -> FineTunedMod
     model = EncoderWithHead(encoder, adapter.build_head(encoder.hidden_size)).to(inputs.job.device)
     if squad := inputs.squad_adapter:
         squad_tuner = FineTuner(model, squad, squad.recipe, progress.with_prefix("SQuAD, "))
-        squad_tuner.train(inputs.squad_examples, seed, None)
+        squad_tuner.train(inputs.squad_examples, seed)
     fine_tuner = FineTuner(model, adapter, planned_task.recipe, progress)
-    fine_tuned = FineTunedModel(inputs, fine_tuner)
-    dev_scores: list[dict[str, float]] = []
-
-    def score_dev() -> float:
-        dev_scores.append(fine_tuned.score_dev())
-        return dev_scores[-1][planned_task.metric.main_score]
-
     should_select_best = planned_task.recipe.select_epoch == "best"
-    fine_tuned.checkpoints, fine_tuned.selected = fine_tuner.train(
-        inputs.examples["train"], seed, score_dev if should_select_best else None
+    fine_tuner.train(
+        inputs.examples["train"],
+        seed,
+        (lambda: score_dev(inputs, fine_tuner)) if should_select_best else None,
+        planned_task.metric.main_score,
     )
-    fine_tuned.dev_scores = dev_scores[fine_tuned.selected] if should_select_best else None
-    return fine_tuned
+    return fine_tuner
+
+
+def predict_split(inputs: TaskInputs, fine_tuner: FineTuner, split: Split) -> tuple[list[Any], list[Any]]:
+    """Return the gold labels of a split, and the predictions."""
+    records, examples = inputs.data.records_by_split[split], inputs.examples[split]
+    predictions = inputs.adapter.merge_predictions(records, examples, fine_tuner.predict(examples))
+    return inputs.adapter.gold_labels(records), predictions
+
+
+def score_dev(inputs: TaskInputs, fine_tuner: FineTuner) -> dict[str, float]:
+    """Return the scores of the current weights on dev."""
+    metric = inputs.data.planned_task.metric
+    return metric.compute_scores(*predict_split(inputs, fine_tuner, "dev"))
 
 
 # Results
@@ -411,14 +392,16 @@ def _check_same_settings(path: str, existing: Result, identity: Mapping[str, Any
         )
 
 
-def _make_result(fine_tuned: FineTunedModel, seed: int, start_time: float) -> tuple[Result, bytes]:
+def _make_result(
+    inputs: TaskInputs, fine_tuner: FineTuner, seed: int, start_time: float
+) -> tuple[Result, bytes]:
     """Return the result of a fine-tuned model, and its test predictions as JSON Lines."""
-    inputs, metric = fine_tuned.inputs, fine_tuned.inputs.data.planned_task.metric
-    job, records_by_split = inputs.job, inputs.data.records_by_split
+    job, metric = inputs.job, inputs.data.planned_task.metric
+    records_by_split = inputs.data.records_by_split
     test_records = records_by_split["test"]
-    gold, predicted = fine_tuned.predict("test")
+    gold, predicted = predict_split(inputs, fine_tuner, "test")
     stats = metric.compute_stats(gold, predicted)
-    scores = {"dev": fine_tuned.dev_scores} if fine_tuned.dev_scores else {}
+    scores = {"dev": fine_tuner.dev_scores} if fine_tuner.dev_scores else {}
     scores["test"] = metric.scores_from_stats(stats) | _score_by_batch(metric, stats, test_records)
     train_gold = inputs.adapter.gold_labels(records_by_split["train"])
     scores["majority"] = metric.compute_scores(gold, inputs.adapter.predict_majority(train_gold, gold))
@@ -430,7 +413,7 @@ def _make_result(fine_tuned: FineTunedModel, seed: int, start_time: float) -> tu
         json.dumps({"id": name, "gold": label, "predicted": _to_json(prediction)}, ensure_ascii=False)
         for (name, label), prediction in zip(labelled, predicted, strict=True)
     ]
-    parameters = fine_tuned.fine_tuner.model.encoder.model.parameters()
+    parameters = fine_tuner.model.encoder.model.parameters()
     model = ScoredModel(
         job.checkpoint.name,
         job.checkpoint.folder,
@@ -454,8 +437,8 @@ def _make_result(fine_tuned: FineTunedModel, seed: int, start_time: float) -> tu
             hashlib.sha256(json.dumps(labelled).encode()).hexdigest(),
             _number_documents(test_records, len(stats)),
         ),
-        checkpoints=list(fine_tuned.checkpoints),
-        selected_step=fine_tuned.checkpoints[fine_tuned.selected].step,
+        checkpoints=fine_tuner.checkpoints,
+        selected_step=fine_tuner.selected_step,
         seconds=round(time.monotonic() - start_time, 1),
         device=_describe_device(job.device),
         library_versions=get_library_versions(),

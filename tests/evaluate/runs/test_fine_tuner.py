@@ -41,7 +41,10 @@ class RecordTuner(FineTuner):
     def train_on(
         self, records: Sequence[Record], seed: int, score_dev: Callable[[], float] | None = None
     ) -> tuple[list[CheckpointScore], int]:
-        return self.train(self.adapter.make_examples(records, is_training=True), seed, score_dev)
+        """Return the checkpoints, and the index of the selected one."""
+        examples = self.adapter.make_examples(records, is_training=True)
+        self.train(examples, seed, (lambda: {"score": score_dev()}) if score_dev else None, "score")
+        return self.checkpoints, [one.step for one in self.checkpoints].index(self.selected_step)
 
     def classify(self, records: Sequence[Record]) -> list[Any]:
         return self.predict(self.adapter.make_examples(records, is_training=False))
