@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Final
 
 import msgspec
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus import progress_notes
@@ -43,7 +42,6 @@ from bioshards.vocab.counting.word_counts import CountConfig
 WORDS_FILE: Final = "words.tsv"
 VALIDATION_WORDS_FILE: Final = "validation-words.tsv"
 _LINES_PER_WRITE: Final = 65536
-"""Lines per write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +49,7 @@ class WordsJob:
     """Document shards to word counts: what each step gets, whole.
 
     Attributes:
-        config: the options that fix the bytes of the output, as the manifest has them.
-        inputs: the input directories as the manifest lists them.
+        config, inputs: as the manifest has them; the options that fix the bytes of the output.
         run: facts about this run; the last step completes them.
     """
 
@@ -80,11 +77,8 @@ class ShardCounts:
 
     Attributes:
         sha256: SHA-256 of the shard; names its counts in the work folder.
-        documents: training documents.
-        validation_documents: documents of the validation split.
-        tokens: occurrences of words in training documents.
-        validation_tokens: occurrences of words in the validation split.
-        distinct_words: distinct words of both.
+        documents, tokens: of the training split; tokens are occurrences of words.
+        distinct_words: distinct words of both splits.
         failure: reason why the shard cannot be read; None if it was counted.
         is_cached: True if it was counted by an earlier run.
     """
@@ -100,14 +94,9 @@ class ShardCounts:
 
     def counters(self) -> dict[str, int]:
         """Return the metrics of the step."""
-        return {
-            "skipped": int(self.is_cached),
-            "failed": int(self.failure is not None),
-            "documents": self.documents,
-            "tokens": self.tokens,
-            "validation_documents": self.validation_documents,
-            "validation_tokens": self.validation_tokens,
-        }
+        names = ("documents", "tokens", "validation_documents", "validation_tokens")
+        counts = {name: getattr(self, name) for name in names}
+        return {"skipped": int(self.is_cached), "failed": int(self.failure is not None), **counts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +111,8 @@ class BucketCounts:
 
     def counters(self) -> dict[str, int]:
         """Return the metrics of the step."""
-        return {
-            "distinct_words": self.distinct_words,
-            "validation_distinct_words": self.validation_distinct_words,
-            "pruned_distinct_words": self.pruned_distinct_words,
-        }
+        names = ("distinct_words", "validation_distinct_words", "pruned_distinct_words")
+        return {name: getattr(self, name) for name in names}
 
 
 def count_shard(job: WordsJob, folder_and_shard: tuple[str, Shard]) -> ShardCounts:
@@ -166,15 +152,15 @@ def merge_bucket(job: WordsJob, bucket: int, counted: Sequence[ShardCounts]) -> 
     paths = [output.word_counts_path(sha256, "arrow") for sha256 in sorted(shard.sha256 for shard in counted)]
     table = word_counts.merge_bucket_counts(storage, paths, bucket)
     words = word_counts.lines_from_table(table, "count", min_count)
-    _write_lines(storage, output.merged_bucket_path(bucket, WORDS_FILE), words)
     validation_words = word_counts.lines_from_table(table, "validation_count")
-    _write_lines(storage, output.merged_bucket_path(bucket, VALIDATION_WORDS_FILE), validation_words)
-    occurrences = table["count"]
-    pruned = table.filter(pc.and_(pc.greater(occurrences, 0), pc.less(occurrences, min_count)))["count"]
+    for name, lines in ((WORDS_FILE, words), (VALIDATION_WORDS_FILE, validation_words)):
+        _write_lines(storage, output.merged_bucket_path(bucket, name), lines)
+    counts = table["count"].filter(pc.greater(table["count"], 0))
+    pruned = counts.filter(pc.less(counts, min_count))
     return BucketCounts(
         index=bucket,
-        distinct_words=_count_positive(occurrences),
-        validation_distinct_words=_count_positive(table["validation_count"]),
+        distinct_words=len(counts),
+        validation_distinct_words=len(table.filter(pc.greater(table["validation_count"], 0))),
         pruned_distinct_words=len(pruned),
         pruned_tokens=pc.sum(pruned, min_count=0).as_py(),
     )
@@ -186,19 +172,19 @@ def publish(job: WordsJob, counted: Sequence[ShardCounts], merged: Sequence[Buck
     totals = _sum_counts(counted, merged)
     if problem := _find_problem(counted, totals, job.config.min_count):
         return PublishResult(problem)
-    buckets = sorted(bucket.index for bucket in merged)
     outputs = []
     for name in (WORDS_FILE, VALIDATION_WORDS_FILE) if job.config.validation_fraction else (WORDS_FILE,):
-        paths = [output.merged_bucket_path(bucket, name) for bucket in buckets]
-        outputs.append(_merge_files(storage, paths, output.path, name))
+        with ExitStack() as stack:
+            paths = [
+                output.merged_bucket_path(bucket, name) for bucket in sorted(one.index for one in merged)
+            ]
+            sorted_files = [stack.enter_context(storage.open(path)) for path in paths]
+            lines = word_counts.merge_lines(sorted_files)
+            outputs.append(_write_lines(storage, f"{output.path}/{name}", lines))
     names = {shard.sha256 for shard in counted}
     sweep(storage, [output.work_path("word_counts")], (), lambda name: name.partition(".")[0] not in names)
     manifest = WordsManifest(
-        config=job.config,
-        inputs=job.inputs,
-        outputs=tuple(outputs),
-        counts=totals,
-        run=job.run,
+        config=job.config, inputs=job.inputs, outputs=tuple(outputs), counts=totals, run=job.run
     )
     write_manifest(storage, output.manifest_path, finish_manifest(manifest, job.inputs_key))
     return PublishResult(None)
@@ -213,18 +199,6 @@ def _write_lines(storage: Storage, path: str, lines: Iterator[bytes]) -> Shard:
             writer.write(b"".join(block))
             rows += len(block)
     return Shard(path.rpartition("/")[2], rows, writer.size, writer.sha256)
-
-
-def _merge_files(storage: Storage, paths: Sequence[str], folder: str, name: str) -> Shard:
-    """Merge sorted files into one."""
-    with ExitStack() as stack:
-        sorted_files = [stack.enter_context(storage.open(path)) for path in paths]
-        return _write_lines(storage, f"{folder}/{name}", word_counts.merge_lines(sorted_files))
-
-
-def _count_positive(column: pa.ChunkedArray) -> int:
-    """Return the number of values above 0."""
-    return int(pc.sum(pc.greater(column, 0), min_count=0).as_py())
 
 
 def _sum_counts(shard_counts: Sequence[ShardCounts], bucket_counts: Sequence[BucketCounts]) -> WordTotals:

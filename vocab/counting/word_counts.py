@@ -73,10 +73,7 @@ class CountConfig:
         return convert(dataclasses.asdict(self), CountingConfig)
 
     def is_validation(self, document_id: str, pmid: int | None = None) -> bool:
-        """Return True if a document is in the validation split.
-
-        The result depends on the seed and on the PMID, or on the id if there is no PMID.
-        """
+        """Return True if a document is in the validation split, by the PMID, or by the id without one."""
         split_key = document_id if pmid is None else f"pmid:{pmid}"
         digest = hashlib.blake2b(f"{self.seed} {split_key}".encode(), digest_size=4).digest()
         return int.from_bytes(digest) < self.validation_fraction * _HASH_RANGE
@@ -88,14 +85,7 @@ class CountConfig:
 
 
 class WordCounts(NamedTuple):
-    """Unordered counts of the words of documents.
-
-    Attributes:
-        words: occurrences of words of the training documents.
-        validation_words: occurrences of words of the validation split.
-        documents: number of training documents.
-        validation_documents: number of documents of the validation split.
-    """
+    """Unordered occurrences of the words of training and validation documents, and their numbers."""
 
     words: Counter[str]
     validation_words: Counter[str]
@@ -106,19 +96,19 @@ class WordCounts(NamedTuple):
 def count_words(batches: Iterable[pa.RecordBatch], count_config: CountConfig) -> WordCounts:
     """Count the words of record batches with the columns ``id``, ``pmid`` and ``sentences``."""
     empty = SCHEMA.empty_table().select(["word", "count"])
-    training_chunks, validation_chunks = [empty], [empty]
+    chunks_of_splits = [empty], [empty]  # training, validation
     documents = [0, 0]
     for batch in batches:
         is_validation = count_config.find_validation(batch)
-        for split_index, (split_chunks, mask) in enumerate(
-            ((training_chunks, pc.invert(is_validation)), (validation_chunks, is_validation))
-        ):
+        for split, mask in enumerate((pc.invert(is_validation), is_validation)):
             sentences = batch["sentences"].filter(mask)
-            documents[split_index] += len(sentences)
-            split_chunks.append(_count_chunks(sentences.flatten()))
+            documents[split] += len(sentences)
+            chunks = pc.value_counts(pc.split_pattern(sentences.flatten(), " ").flatten())
+            columns = {"word": chunks.field("values"), "count": chunks.field("counts")}
+            chunks_of_splits[split].append(pa.table(columns))
     words, validation_words = (
-        _words_from_chunks(_sum_by_word(split_chunks, ["count"]), count_config.pretokenizer)
-        for split_chunks in (training_chunks, validation_chunks)
+        _words_from_chunks(_sum_by_word(chunks, ["count"]), count_config.pretokenizer)
+        for chunks in chunks_of_splits
     )
     return WordCounts(words, validation_words, *documents)
 
@@ -130,11 +120,7 @@ def count_shard_words(
     count_config: CountConfig,
     on_documents: Callable[[int], None],
 ) -> WordCounts:
-    """Count the words of a shard of a finished directory.
-
-    Args:
-        on_documents: is called with a number of documents after these are counted.
-    """
+    """Count the words of a shard; call ``on_documents`` with each number of counted documents."""
 
     def iter_batches() -> Iterator[pa.RecordBatch]:
         for batch in arrow_io.read_shards(storage, folder, [shard], ["id", "pmid", "sentences"]):
@@ -147,9 +133,9 @@ def count_shard_words(
 def convert_counts(counts: Mapping[str, int], pretokenize: PretokenizeFn) -> Counter[str]:
     """Return the counts of the words into which ``pretokenize`` turns each word."""
     converted: Counter[str] = Counter()
-    for word, count_of_word in counts.items():
+    for word, count in counts.items():
         for new_word in pretokenize(word):
-            converted[new_word] += count_of_word
+            converted[new_word] += count
     return converted
 
 
@@ -164,16 +150,10 @@ def write_counts(storage: Storage, path: str, word_counts: WordCounts) -> None:
         pa.ipc.new_file(pa.PythonFile(file, "w"), SCHEMA, options=options) as writer,
     ):
         for bucket in buckets:
-            columns = [
-                bucket,
-                [word_counts.words[bucket_word] for bucket_word in bucket],
-                [word_counts.validation_words[bucket_word] for bucket_word in bucket],
-            ]
-            arrays = [
-                pa.array(column, column_type)
-                for column, column_type in zip(columns, SCHEMA.types, strict=True)
-            ]
-            writer.write_batch(pa.record_batch(arrays, schema=SCHEMA))
+            counts = [word_counts.words[word] for word in bucket]
+            validation_counts = [word_counts.validation_words[word] for word in bucket]
+            columns = {"word": bucket, "count": counts, "validation_count": validation_counts}
+            writer.write_batch(pa.record_batch(columns, schema=SCHEMA))
 
 
 def merge_bucket_counts(storage: Storage, paths: Iterable[str], bucket: int) -> pa.Table:
@@ -193,10 +173,9 @@ def merge_bucket_counts(storage: Storage, paths: Iterable[str], bucket: int) -> 
 
 def lines_from_table(table: pa.Table, column: str, min_count: int = 1) -> Iterator[bytes]:
     """Yield sorted lines ``WORD<tab>COUNT`` of the words whose ``column`` is ``min_count`` or more."""
-    selected = table.filter(pc.greater_equal(table[column], max(1, min_count)))
-    order = pc.sort_indices(selected, [(column, "descending"), ("word", "ascending")])
-    selected = selected.take(order)
-    for batch in selected.select(["word", column]).to_batches(max_chunksize=65536):
+    selected = table.filter(pc.greater_equal(table[column], max(1, min_count))).select(["word", column])
+    selected = selected.sort_by([(column, "descending"), ("word", "ascending")])
+    for batch in selected.to_batches(max_chunksize=65536):
         for word, occurrences in zip(batch[0].to_pylist(), batch[1].to_pylist(), strict=True):
             yield f"{word}\t{occurrences}\n".encode()
 
@@ -208,11 +187,8 @@ def merge_lines(sorted_lines: Sequence[Iterable[bytes]]) -> Iterator[bytes]:
 
 def lines_from_counts(counts: Mapping[str, int], min_count: int = 1) -> Iterator[bytes]:
     """Yield the same lines of counts in memory."""
-    selected = (
-        (word, occurrences) for word, occurrences in counts.items() if occurrences >= max(1, min_count)
-    )
-    for word, occurrences in sorted(selected, key=lambda pair: (-pair[1], pair[0])):
-        yield f"{word}\t{occurrences}\n".encode()
+    columns = {"word": list(counts), "count": list(counts.values())}
+    return lines_from_table(pa.table(columns, SCHEMA.remove(2)), "count", min_count)
 
 
 def read_counts(file: BinaryIO) -> Counter[str]:
@@ -238,21 +214,15 @@ def read_frequent_counts(file: BinaryIO, max_words: int | None) -> tuple[Counter
     word_counts: Counter[str] = Counter()
     last_count = None
     for line_number, line in enumerate(file, 1):
-        word, tab, count = line.decode().rstrip("\n").rpartition("\t")
-        if (
-            not tab
-            or not word
-            or not count.isdecimal()
-            or (last_count is not None and int(count) > last_count)
-        ):
+        word, _, count = line.decode().rstrip("\n").rpartition("\t")
+        if not word or not count.isdecimal() or (last_count is not None and int(count) > last_count):
             raise InvalidValueError(
                 f"line {line_number} is not a word, a tab and a count, the most frequent first: {line!r}"
             )
         last_count = int(count)
         if len(word_counts) == max_words:
-            return Counter(
-                {word: count for word, count in word_counts.items() if count > last_count}
-            ), last_count + 1
+            frequent_words = {word: count for word, count in word_counts.items() if count > last_count}
+            return Counter(frequent_words), last_count + 1
         word_counts[word] = last_count
     return word_counts, 1
 
@@ -262,30 +232,22 @@ def _line_sort_key(line: bytes) -> tuple[int, bytes]:
     return -int(occurrences), word
 
 
-def _count_chunks(sentences: pa.StringArray) -> pa.Table:
-    """Count the parts between blanks."""
-    value_counts = pc.value_counts(pc.split_pattern(sentences, " ").flatten())
-    return pa.table({"word": value_counts.field("values"), "count": value_counts.field("counts")})
-
-
 def _sum_by_word(tables: Sequence[pa.Table], columns: list[str]) -> pa.Table:
     """Add up the rows of each word."""
     totals = pa.concat_tables(tables).group_by("word").aggregate([(column, "sum") for column in columns])
-    return totals.select(["word", *(f"{column}_sum" for column in columns)]).rename_columns(
-        ["word", *columns]
-    )
+    totals = totals.select(["word", *(f"{column}_sum" for column in columns)])
+    return totals.rename_columns(["word", *columns])
 
 
 def _words_from_chunks(chunks: pa.Table, pretokenizer: str) -> Counter[str]:
     """Count the words of counted chunks."""
     pretokenize: PretokenizeFn = Pretokenizer() if pretokenizer == "bert" else str.split
-    is_alphanumeric = pc.ascii_is_alnum(chunks["word"])
-    word_counts: Counter[str] = Counter(_dict_from_table(chunks.filter(is_alphanumeric)))
-    for chunk, occurrences in _dict_from_table(chunks.filter(pc.invert(is_alphanumeric))).items():
-        for word in pretokenize(chunk if chunk.isascii() else unicodedata.normalize("NFC", chunk)):
-            word_counts[word] += occurrences
+    word_counts: Counter[str] = Counter()
+    for chunk, count in zip(chunks["word"].to_pylist(), chunks["count"].to_pylist(), strict=True):
+        if chunk.isascii():
+            words = [chunk] if chunk.isalnum() else pretokenize(chunk)
+        else:
+            words = pretokenize(unicodedata.normalize("NFC", chunk))
+        for word in words:
+            word_counts[word] += count
     return word_counts
-
-
-def _dict_from_table(table: pa.Table) -> dict[str, int]:
-    return dict(zip(table["word"].to_pylist(), table["count"].to_pylist(), strict=True))
