@@ -73,14 +73,10 @@ class BoundedCache(dict[str, bytes]):
         return [next(remaining) if ids is None else ids for ids in cached]
 
     def _store(self, keys: list[str], values: list[bytes]) -> None:
-        entries = {
-            key: ids for key, ids in zip(keys, values, strict=True) if len(key) + len(ids) <= _MAX_ENTRY_SIZE
-        }
-        size = (
-            sum(map(sys.getsizeof, entries))
-            + sum(map(sys.getsizeof, entries.values()))
-            + _SLOT_BYTES * len(entries)
-        )
+        pairs = zip(keys, values, strict=True)
+        entries = {key: ids for key, ids in pairs if len(key) + len(ids) <= _MAX_ENTRY_SIZE}
+        size = sum(map(sys.getsizeof, entries)) + sum(map(sys.getsizeof, entries.values()))
+        size += _SLOT_BYTES * len(entries)
         if size > self._free_bytes:
             self.clear()
             self._free_bytes = self._max_bytes
@@ -89,11 +85,17 @@ class BoundedCache(dict[str, bytes]):
             self.update(entries)
 
 
-class LibraryChunkEncoder:
-    """Encoder that passes every text to the library; returns bytes of an array of ``typecode``."""
+class ChunkEncoder:
+    """Encoder that passes every chunk to the library; returns bytes of an array of ``typecode``.
 
-    def __init__(self, hf_tokenizer: Tokenizer, typecode: str) -> None:
+    Subclasses pass the words of simple chunks straight to the library's model.
+    """
+
+    def __init__(self, tokenizer_json: TokenizerJson, hf_tokenizer: Tokenizer, typecode: str) -> None:
         self._hf_tokenizer, self._typecode = hf_tokenizer, typecode
+        added_tokens = "|".join(re.escape(token["content"]) for token in tokenizer_json["added_tokens"])
+        self._added_tokens = re.compile(added_tokens or "(?!)")  # which is nowhere
+        self._tokenize = hf_tokenizer.model.tokenize
 
     def __call__(self, chunks: list[str]) -> list[bytes]:
         return list(map(self._encode_with_library, chunks))
@@ -101,21 +103,11 @@ class LibraryChunkEncoder:
     def _encode_with_library(self, text: str) -> bytes:
         return array(self._typecode, self._hf_tokenizer.encode(text, add_special_tokens=False).ids).tobytes()
 
-
-class ModelChunkEncoder(LibraryChunkEncoder):
-    """Base of encoders that pass the words of simple chunks straight to the library's model."""
-
-    def __init__(self, tokenizer_json: TokenizerJson, hf_tokenizer: Tokenizer, typecode: str) -> None:
-        super().__init__(hf_tokenizer, typecode)
-        added_tokens = "|".join(re.escape(token["content"]) for token in tokenizer_json["added_tokens"])
-        self._added_tokens = re.compile(added_tokens or "(?!)")  # which is nowhere
-        self._tokenize = hf_tokenizer.model.tokenize
-
     def _encode_word(self, word: str) -> bytes:
         return array(self._typecode, [piece.id for piece in self._tokenize(word)]).tobytes()
 
 
-class WordPieceChunkEncoder(ModelChunkEncoder):
+class WordPieceChunkEncoder(ChunkEncoder):
     """Encoder for BERT's tokenizer, with a cache of words: a chunk may have several."""
 
     def __init__(
@@ -127,14 +119,11 @@ class WordPieceChunkEncoder(ModelChunkEncoder):
 
     def __call__(self, chunks: list[str]) -> list[bytes]:
         words_of_chunks = list(map(self._split_words, chunks))
+        encode_words = self._word_cache.get_many
         if len(chunks) < _SMALL_BATCH:
-            encoded = [
-                b"".join(self._word_cache.get_many((words or "").split())) for words in words_of_chunks
-            ]
+            encoded = [b"".join(encode_words((words or "").split())) for words in words_of_chunks]
         else:
-            encoded = join_chunk_ids(
-                pa.array(words_of_chunks, pa.large_string()), self._word_cache.get_many
-            ).to_pylist()
+            encoded = join_chunk_ids(pa.array(words_of_chunks, pa.large_string()), encode_words).to_pylist()
         return [
             self._encode_with_library(chunk) if words is None else ids
             for chunk, words, ids in zip(chunks, words_of_chunks, encoded, strict=True)
@@ -150,7 +139,7 @@ class WordPieceChunkEncoder(ModelChunkEncoder):
             return None
 
 
-class UnigramChunkEncoder(ModelChunkEncoder):
+class UnigramChunkEncoder(ChunkEncoder):
     """Encoder for ALBERT's tokenizer: a chunk is one word, after SentencePiece's word-start sign."""
 
     def __init__(self, tokenizer_json: TokenizerJson, hf_tokenizer: Tokenizer, typecode: str) -> None:
@@ -199,13 +188,10 @@ def make_chunk_encoder(
     """Return the fastest encoder that gives the library's ids.
 
     Args:
-        tokenizer_json: parsed ``tokenizer.json``.
-        typecode: type of the ids, as of ``array.array``.
         max_cache_bytes: size limit of a cache of words.
     """
-    if not any(
-        token["normalized"] for token in tokenizer_json["added_tokens"]
-    ):  # found in normalised text only
+    added_tokens = tokenizer_json["added_tokens"]
+    if not any(token["normalized"] for token in added_tokens):  # these are found in normalised text only
         match tokenizer_json["model"]["type"], tokenizer_json["normalizer"]:
             case "WordPiece", {"type": "BertNormalizer", "clean_text": True} if is_bert_pretokenizer(
                 tokenizer_json
@@ -213,4 +199,4 @@ def make_chunk_encoder(
                 return WordPieceChunkEncoder(tokenizer_json, hf_tokenizer, typecode, max_cache_bytes)
             case "Unigram", _ if is_albert_pretokenizer(tokenizer_json):
                 return UnigramChunkEncoder(tokenizer_json, hf_tokenizer, typecode)
-    return LibraryChunkEncoder(hf_tokenizer, typecode)
+    return ChunkEncoder(tokenizer_json, hf_tokenizer, typecode)

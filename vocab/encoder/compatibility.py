@@ -14,7 +14,7 @@ from typing import Any, Final
 from tokenizers import Tokenizer
 from tokenizers.normalizers import Precompiled
 
-from bioshards.vocab.tokenizer import wordpiece
+from bioshards.vocab.tokenizer.wordpiece import SENTENCEPIECE_SPACE
 
 TokenizerJson = Mapping[str, Any]
 """Parsed ``tokenizer.json``."""
@@ -56,23 +56,17 @@ def find_incompatibilities(tokenizer_json: TokenizerJson, hf_tokenizer: Tokenize
 
 def is_bert_pretokenizer(tokenizer_json: TokenizerJson) -> bool:
     """Return True if the tokenizer splits at white space and punctuation."""
-    match tokenizer_json["pre_tokenizer"]:
-        case {"type": "BertPreTokenizer"}:
-            return True
-    return False
+    return bool((tokenizer_json["pre_tokenizer"] or {}).get("type") == "BertPreTokenizer")
 
 
 def is_albert_pretokenizer(tokenizer_json: TokenizerJson) -> bool:
     """Return True if the tokenizer splits at white space only and puts SentencePiece's sign before words."""
     match tokenizer_json["pre_tokenizer"]:
-        case {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]}:
-            match metaspace:
-                case {
-                    "type": "Metaspace",
-                    "replacement": wordpiece.SENTENCEPIECE_SPACE,
-                    "prepend_scheme": "always",
-                }:
-                    return True
+        case {
+            "type": "Sequence",
+            "pretokenizers": [{"type": "WhitespaceSplit"}, {"type": "Metaspace", **metaspace}],
+        }:
+            return (metaspace["replacement"], metaspace["prepend_scheme"]) == (SENTENCEPIECE_SPACE, "always")
     return False
 
 
