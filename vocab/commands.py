@@ -10,7 +10,8 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -19,22 +20,14 @@ import tokenizers
 from tokenizers import Tokenizer
 from tokenizers.models import Unigram, WordPiece
 
+from bioshards.corpus import manifest as manifests
 from bioshards.corpus.errors import InvalidValueError, OutputMismatchError
 from bioshards.corpus.manifest import (
-    ForeignManifestError,
-    Manifest,
-    ManifestError,
-    ManifestNotFoundError,
     OutputFile,
     VocabularyConfig,
     VocabularyCounts,
     VocabularyManifest,
     VocabularyRun,
-    find_manifest,
-    is_complete,
-    read_manifest,
-    utc_now,
-    write_manifest,
 )
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import OutputDir, lock_output
@@ -51,27 +44,16 @@ from bioshards.vocab.report import vocabulary_report
 from bioshards.vocab.report.vocabulary_report import BenchmarkTexts, load_benchmark_texts
 from bioshards.vocab.tokenizer import hugging_face
 from bioshards.vocab.tokenizer.pretokenizer import Pretokenizer
-from bioshards.vocab.tokenizer.published_vocabulary import (
-    CasingOptions,
-    PublishedVocabulary,
-    load_published_vocabulary,
-)
+from bioshards.vocab.tokenizer.published_vocabulary import PublishedVocabulary, load_published_vocabulary
 from bioshards.vocab.tokenizer.wordpiece import ALBERT_SPECIAL_TOKENS, SPECIAL_TOKENS
 from bioshards.vocab.training.vocabulary import build_vocabulary, check_size
 
 FORMAT: Final = 3
 """Version of the data files: raised when the same words and recipe give other files."""
-_REPORT_FILES: Final = ("report.json", "report.html")
 
 
 def run_build(storage: Storage, options: BuildOptions, progress: Progress) -> str:
-    """Build the vocabulary of a recipe.
-
-    Args:
-        progress: shows the current step.
-
-    Returns:
-        The message to print.
+    """Build the vocabulary of a recipe, and return the message to print.
 
     Raises:
         FileNotFoundError, InputError, OutputMismatchError, ValueError: the options or the inputs are invalid.
@@ -105,7 +87,7 @@ def run_build(storage: Storage, options: BuildOptions, progress: Progress) -> st
             f"bioshards vocab report {options.output} --compare NAME=PATH"
         )
     os.makedirs(output_dir.path, exist_ok=True)
-    run = _make_run(options, *(corpus_input.folder for corpus_input in corpus_inputs))
+    run = _start_run(options, [corpus_input.folder for corpus_input in corpus_inputs])
     counts = count_inputs.read_training_counts(
         storage, corpus_inputs, count_config, options.min_count, progress
     )
@@ -123,7 +105,6 @@ def run_build(storage: Storage, options: BuildOptions, progress: Progress) -> st
         alphabet_rarest=vocabulary.alphabet.rarest,
         alphabet_coverage=round(vocabulary.alphabet.coverage, 7),
     )
-    manifest = VocabularyManifest(config=config, outputs=(), counts=totals, run=run)
     tokenizer_config = hugging_face.make_tokenizer_config(recipe.casing, recipe.is_sentencepiece)
     files = hugging_face.serialize_tokenizer(vocabulary.tokenizer, tokenizer_config)
     if vocabulary.sentencepiece_model:
@@ -131,26 +112,21 @@ def run_build(storage: Storage, options: BuildOptions, progress: Progress) -> st
     files[WORDS_FILE] = b"".join(word_counts.lines_from_counts(counts.words))
     if counts.validation_words:
         files[VALIDATION_WORDS_FILE] = b"".join(word_counts.lines_from_counts(counts.validation_words))
+    manifest = VocabularyManifest(config=config, outputs=(), counts=totals, run=run)
     with progress.bar("measuring"):
         files |= _measure(vocabulary.tokenizer, counts.words, counts.validation_words, comparison, manifest)
-    where = _publish(storage, output_dir, files, manifest)
-    return f"{_format_summary(totals)}\n{where}"
+    return f"{_format_summary(totals)}\n{_publish(storage, output_dir, files, manifest)}"
 
 
 def run_adopt(storage: Storage, options: AdoptOptions, progress: Progress) -> str:
-    """Write the directory of a published vocabulary, with its ids.
-
-    Args:
-        progress: shows the current step.
-
-    Returns:
-        The message to print.
+    """Write the directory of a published vocabulary, with its ids, and return the message to print.
 
     Raises:
         FileNotFoundError, InvalidValueError, OutputMismatchError: the options or the vocabulary are invalid.
     """
     output_dir = _resolve_output(options.output)
-    published = _load_supported(options)
+    published = _load_published(options.path, options.cased, options.strip_accents)
+    _check_supported(published)
     tokenizer, casing = published.tokenizer, published.casing
     comparison = _load_comparison(options)
     with open(published.file, "rb") as file:
@@ -181,7 +157,6 @@ def run_adopt(storage: Storage, options: AdoptOptions, progress: Progress) -> st
     if _is_up_to_date(storage, output_dir):
         return f"{summary}\n{output_dir.path} is finished and the vocabulary unchanged: nothing to do"
     os.makedirs(output_dir.path, exist_ok=True)
-    run = _make_run(options, os.path.abspath(options.path))
     totals = VocabularyCounts(
         pieces=tokenizer.get_vocab_size(),
         words=0,
@@ -194,6 +169,7 @@ def run_adopt(storage: Storage, options: AdoptOptions, progress: Progress) -> st
         alphabet_rarest=None,
         alphabet_coverage=None,
     )
+    run = _start_run(options, [os.path.abspath(options.path)])
     manifest = VocabularyManifest(config=config, outputs=(), counts=totals, run=run)
     # The class of the family makes the normaliser anew from its options; where this would lose something,
     # the class is the one that reads tokenizer.json alone.
@@ -207,9 +183,8 @@ def run_adopt(storage: Storage, options: AdoptOptions, progress: Progress) -> st
     if published.spiece_model is not None:
         files["spiece.model"] = published.spiece_model
     with progress.bar("measuring"):
-        files |= _measure(tokenizer, {}, {}, comparison, manifest)
-    where = _publish(storage, output_dir, files, manifest)
-    return f"{summary}\n{where}"
+        files |= _measure(tokenizer, Counter(), Counter(), comparison, manifest)
+    return f"{summary}\n{_publish(storage, output_dir, files, manifest)}"
 
 
 def run_report(storage: Storage, options: RewriteOptions, progress: Progress) -> str:
@@ -220,28 +195,24 @@ def run_report(storage: Storage, options: RewriteOptions, progress: Progress) ->
     Raises:
         FileNotFoundError, InputError: the vocabulary is not finished, or a baseline is missing.
     """
-    folder = options.folder
-    output_dir = OutputDir(os.path.abspath(folder))
-    manifest = _read_vocabulary_manifest(storage, folder, output_dir)
+    output_dir = OutputDir(os.path.abspath(options.folder))
+    folder, manifest = output_dir.path, _read_manifest(storage, options.folder)
     comparison = _load_comparison(options)
-    if not _is_up_to_date(storage, output_dir, any_size=_REPORT_FILES):
-        raise InputError(f"{folder} lacks files that its manifest.json lists: build it again")
+    if not _is_up_to_date(storage, output_dir, any_size=("report.json", "report.html")):
+        raise InputError(f"{options.folder} lacks files that its manifest.json lists: build it again")
     output_layout.mark_started(storage, output_dir, _list_settings(manifest.config))
     with lock_output(storage, output_dir):
+        words, validation_words = (
+            _read_counts(storage, f"{folder}/{name}") for name in (WORDS_FILE, VALIDATION_WORDS_FILE)
+        )
         with progress.bar("measuring"):
-            report_files = _measure(
-                Tokenizer.from_file(f"{output_dir.path}/tokenizer.json"),
-                _read_counts(storage, f"{output_dir.path}/{WORDS_FILE}"),
-                _read_counts(storage, f"{output_dir.path}/{VALIDATION_WORDS_FILE}"),
-                comparison,
-                manifest,
-            )
-        new_outputs = {
-            name: _write_file(storage, output_dir.path, name, data) for name, data in report_files.items()
-        }
-        outputs = tuple(new_outputs.get(output.file, output) for output in manifest.outputs)
-        write_manifest(storage, output_dir.manifest_path, msgspec.structs.replace(manifest, outputs=outputs))
-    return f"report:     {output_dir.path}/report.html"
+            tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")
+            report_files = _measure(tokenizer, words, validation_words, comparison, manifest)
+        written = {name: _write_file(storage, folder, name, data) for name, data in report_files.items()}
+        outputs = tuple(written.get(output.file, output) for output in manifest.outputs)
+        manifest = msgspec.structs.replace(manifest, outputs=outputs)
+        manifests.write_manifest(storage, output_dir.manifest_path, manifest)
+    return f"report:     {folder}/report.html"
 
 
 # The directory
@@ -266,14 +237,16 @@ def _list_settings(config: VocabularyConfig) -> dict[str, Any]:
     return settings
 
 
-def _make_run(options: ReportOptions, *inputs: str) -> VocabularyRun:
-    return VocabularyRun(command=("bioshards", "vocab", *options.command), inputs=inputs)
+def _start_run(options: ReportOptions, inputs: Sequence[str]) -> VocabularyRun:
+    return VocabularyRun(command=("bioshards", "vocab", *options.command), inputs=tuple(inputs))
 
 
 def _is_up_to_date(storage: Storage, output_dir: OutputDir, any_size: tuple[str, ...] = ()) -> bool:
     """Return True if the manifest exists and every file that it lists has its size, or is of any size."""
-    manifest = find_manifest(storage, output_dir.path, VocabularyManifest)
-    return manifest is not None and is_complete(storage, output_dir.path, manifest, any_size=any_size)
+    manifest = manifests.find_manifest(storage, output_dir.path, VocabularyManifest)
+    return manifest is not None and manifests.is_complete(
+        storage, output_dir.path, manifest, any_size=any_size
+    )
 
 
 def _publish(
@@ -286,9 +259,9 @@ def _publish(
     with lock_output(storage, output_dir):
         output_layout.reset(storage, output_dir)
         outputs = tuple(_write_file(storage, output_dir.path, name, data) for name, data in files.items())
-        run = msgspec.structs.replace(manifest.run, finished_at=utc_now())
+        run = msgspec.structs.replace(manifest.run, finished_at=manifests.utc_now())
         manifest = msgspec.structs.replace(manifest, outputs=outputs, run=run)
-        write_manifest(storage, output_dir.manifest_path, manifest)
+        manifests.write_manifest(storage, output_dir.manifest_path, manifest)
     return f"vocabulary: {output_dir.path}\nreport:     {output_dir.path}/report.html"
 
 
@@ -299,14 +272,14 @@ def _write_file(storage: Storage, folder: str, name: str, data: bytes) -> Output
     return OutputFile(name, writer.size, writer.sha256)
 
 
-def _read_vocabulary_manifest(storage: Storage, folder: str, output_dir: OutputDir) -> VocabularyManifest:
+def _read_manifest(storage: Storage, folder: str) -> VocabularyManifest:
     """Read the manifest of a finished vocabulary of this version."""
-    manifest: Manifest | None
+    manifest: manifests.Manifest | None = None
     try:
-        manifest = read_manifest(storage, output_dir.path)
-    except (ManifestNotFoundError, ForeignManifestError):
-        manifest = None
-    except ManifestError as error:
+        manifest = manifests.read_manifest(storage, os.path.abspath(folder))
+    except (manifests.ManifestNotFoundError, manifests.ForeignManifestError):
+        pass
+    except manifests.ManifestError as error:
         raise InputError(str(error)) from error
     if not isinstance(manifest, VocabularyManifest):
         raise InputError(f"{folder} is not a finished vocabulary: build it with bioshards vocab build")
@@ -318,9 +291,9 @@ def _read_vocabulary_manifest(storage: Storage, folder: str, output_dir: OutputD
     return manifest
 
 
-def _read_counts(storage: Storage, path: str) -> Mapping[str, int]:
+def _read_counts(storage: Storage, path: str) -> Counter[str]:
     if not storage.exists(path):
-        return {}
+        return Counter()
     with storage.open(path) as file:
         return word_counts.read_counts(file)
 
@@ -343,10 +316,18 @@ def _format_summary(totals: VocabularyCounts) -> str:
 # Published vocabularies
 
 
-def _load_supported(options: AdoptOptions) -> PublishedVocabulary:
-    """Load a published vocabulary of BERT's or ALBERT's tokenizer, and mark its special tokens."""
-    lower_case = None if options.cased is None else not options.cased
-    published = _load_published(options.path, CasingOptions(lower_case, options.strip_accents))
+def _load_published(
+    path: str, cased: bool | None = None, strip_accents: bool | None = None
+) -> PublishedVocabulary:
+    lower_case = None if cased is None else not cased
+    published = load_published_vocabulary(path, lower_case, strip_accents)
+    if published.notice:
+        print(f"notice: {published.notice}", file=sys.stderr)
+    return published
+
+
+def _check_supported(published: PublishedVocabulary) -> None:
+    """Check that a vocabulary is of BERT's or ALBERT's tokenizer, and mark its special tokens."""
     tokenizer = published.tokenizer
     if isinstance(tokenizer.model, WordPiece | Unigram):
         special_tokens = ALBERT_SPECIAL_TOKENS if published.is_sentencepiece else SPECIAL_TOKENS
@@ -363,14 +344,6 @@ def _load_supported(options: AdoptOptions) -> PublishedVocabulary:
             f"{published.file} has {reason}: bioshards encodes with the tokenizers of BERT and ELECTRA "
             "(WordPiece) and of ALBERT (SentencePiece unigram) only"
         )
-    return published
-
-
-def _load_published(path: str, casing: CasingOptions) -> PublishedVocabulary:
-    published = load_published_vocabulary(path, casing)
-    if published.notice:
-        print(f"notice: {published.notice}", file=sys.stderr)
-    return published
 
 
 # The report
@@ -379,8 +352,8 @@ def _load_published(path: str, casing: CasingOptions) -> PublishedVocabulary:
 class _Comparison(NamedTuple):
     """What a report compares with: tokenizers by name, and evaluation sets if requested."""
 
-    tokenizers: dict[str, Tokenizer]
-    benchmark_texts: list[BenchmarkTexts] | None
+    baselines: dict[str, Tokenizer]
+    benchmark_texts: BenchmarkTexts | None
 
 
 def _load_comparison(options: ReportOptions) -> _Comparison:
@@ -391,18 +364,15 @@ def _load_comparison(options: ReportOptions) -> _Comparison:
             f"--compare: names must differ from each other and from {vocabulary_report.OWN_NAME!r}: "
             f"{', '.join(names)}"
         )
-    baselines = {
-        baseline.name: _load_published(baseline.path, CasingOptions()).tokenizer
-        for baseline in options.compare
-    }
+    baselines = {baseline.name: _load_published(baseline.path).tokenizer for baseline in options.compare}
     texts = load_benchmark_texts(options.benchmark_texts) if options.benchmark_texts else None
     return _Comparison(baselines, texts)
 
 
 def _measure(
     tokenizer: Tokenizer,
-    words: Mapping[str, int],
-    validation_words: Mapping[str, int],
+    words: Counter[str],
+    validation_words: Counter[str],
     comparison: _Comparison,
     manifest: VocabularyManifest,
 ) -> dict[str, bytes]:
@@ -419,15 +389,7 @@ def _measure(
         **(settings["counting"] or {}),
         **{key: settings[key] for key in ("inputs", "library_versions")},
     }
-    report = vocabulary_report.build_report(
-        tokenizer,
-        words=words,
-        validation_words=validation_words or None,
-        baselines=comparison.tokenizers,
-        benchmark_texts=comparison.benchmark_texts,
-        about=about,
-        pretokenizer=kind,
-    )
+    report = vocabulary_report.build_report(tokenizer, words, validation_words, *comparison, about, kind)
     report_json = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
     report_html = vocabulary_report.render_page(report)
-    return dict(zip(_REPORT_FILES, (report_json.encode(), report_html.encode()), strict=True))
+    return {"report.json": report_json.encode(), "report.html": report_html.encode()}

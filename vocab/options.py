@@ -31,15 +31,11 @@ class VocabularyRecipe:
 
     Attributes:
         algorithm: ``bpe`` of SentencePiece or ``wordpiece`` of tokenizers give WordPieces; ``unigram`` of
-            SentencePiece gives its model, for ALBERT's tokenizer.  Its words are those between white space,
-            with their punctuation.
-        size: number of pieces, reserved tokens included.
+            SentencePiece gives its model, whose words are those between white space, with their punctuation.
         lower_case: True if words are lowercased.
         strip_accents: True if accents are removed.
-        character_coverage: fraction of all characters that the most frequent ones of the alphabet reach.
-        num_unused_tokens: number of ``[unusedN]`` tokens after ``[PAD]``, reserved for later use.
-        entity_placeholders: tokens such as ``@GENE$`` that stand for entities in relation extraction; each is
-            one token and is never split.
+        num_unused_tokens: they follow ``[PAD]``, reserved for later use.
+        entity_placeholders: these stand for entities in relation extraction.
         sort_by_collation: sort pieces in dictionary order instead of the order of training.
     """
 
@@ -68,10 +64,9 @@ class VocabularyRecipe:
     sort_by_collation: bool = False
 
     def __post_init__(self) -> None:
-        if self.algorithm not in get_args(Algorithm):
-            raise InvalidValueError(
-                f"--algorithm {self.algorithm} is not one of {', '.join(get_args(Algorithm))}"
-            )
+        algorithms = get_args(Algorithm)
+        if self.algorithm not in algorithms:
+            raise InvalidValueError(f"--algorithm {self.algorithm} is not one of {', '.join(algorithms)}")
         if not 0.98 <= self.character_coverage <= 1:
             raise InvalidValueError(f"--character-coverage {self.character_coverage} is not from 0.98 to 1")
         if self.num_unused_tokens < 0:
@@ -79,8 +74,8 @@ class VocabularyRecipe:
         for placeholder in self.entity_placeholders:
             if not _ENTITY_PLACEHOLDER.fullmatch(placeholder):
                 raise InvalidValueError(
-                    f"--entity-placeholders: {placeholder!r} is invalid; give words with "
-                    "a punctuation mark, such as @GENE$"
+                    f"--entity-placeholders: {placeholder!r} is invalid; give words with a punctuation mark, "
+                    "such as @GENE$"
                 )
         if len(set(self.entity_placeholders)) < len(self.entity_placeholders):
             raise InvalidValueError("--entity-placeholders: a token is repeated")
@@ -237,11 +232,12 @@ class BuildOptions(ReportOptions):
         Raises:
             InvalidValueError: a value is out of range.
         """
-        casing = {"lower_case": False, "strip_accents": False} if self.cased else {}
+        recipe = PRESETS[self.preset] if self.preset else VocabularyRecipe()
+        if self.cased:
+            recipe = replace(recipe, lower_case=False, strip_accents=False)
         if self.strip_accents is not None:
-            casing["strip_accents"] = self.strip_accents
-        changes: Overrides[VocabularyRecipe] = Overrides({**casing, **self.recipe.values})
-        return changes.apply(PRESETS[self.preset] if self.preset else VocabularyRecipe())
+            recipe = replace(recipe, strip_accents=self.strip_accents)
+        return self.recipe.apply(recipe)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

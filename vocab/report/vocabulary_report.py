@@ -1,31 +1,38 @@
-"""The report of a vocabulary: the data of report.json, and one HTML page without scripts or external files.
+"""The report of a vocabulary: metrics, the data of report.json, and one HTML page without external files.
 
-The same vocabulary and words give the same bytes.  PubMedBERT's table 8 compares vocabularies by the length
-of their input on evaluation sets: input beyond a model's 512 pieces is truncated, and shorter input is
-faster.  ``bioshards evaluate texts`` writes these inputs.
+The same vocabulary and words give the same bytes.  Metrics are computed from counted words: each distinct
+word is encoded once and weighted by its count, as if it stood between blanks, which for BERT's tokenizers is
+how it is encoded in any text.  Unreachable pieces are those that no text yields, so that their embeddings
+stay untrained: the normaliser or the pre-tokenization changes or splits them.
+
+PubMedBERT's table 8 compares vocabularies by the length of their input on evaluation sets: input beyond a
+model's 512 pieces is truncated, shorter input is faster.  ``bioshards evaluate texts`` writes the inputs.
 """
 
 from __future__ import annotations
 
 import glob
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 import msgspec
+import numpy as np
 from tokenizers import Tokenizer
 
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
 from bioshards.corpus.ui.html_page import format_percent, spell_out_invisible
 from bioshards.corpus.ui.html_page import render_page as render_template
-from bioshards.vocab.report import vocabulary_metrics
-from bioshards.vocab.report.vocabulary_metrics import Pieces, rounded_ratio
 from bioshards.vocab.tokenizer.hugging_face import MODEL_MAX_LENGTH, encode_words, measure_casing
 from bioshards.vocab.tokenizer.wordpiece import (
     CONTINUATION_PREFIX,
     MAX_WORD_LENGTH,
     SENTENCEPIECE_SPACE,
+    SPECIAL_TOKEN_PATTERN,
     UNK,
+    count_characters,
+    is_reachable,
 )
 
 OWN_NAME: Final = "this vocabulary"
@@ -36,43 +43,36 @@ PROBE_WORDS: Final = (
     *("acetyltransferase", "clonidine", "naloxone"),
 )
 """Words that general vocabularies split.  SOURCES: Gu et al. 2020 (arXiv 2007.15779), table 1."""
+MAX_EXAMPLES: Final = 40
+"""Maximum number of examples in a list: unreachable pieces, characters without a piece."""
+_RATIO_DIGITS: Final = 9
+"""Decimal digits of ratios, enough to show one word of a billion."""
 ModelInput = tuple[str, ...]
 """Input of a model: one text, or two (question and context, two sentences)."""
-
-
-class PublishedLengths(NamedTuple):
-    """Mean input length in pieces, SOURCES: Gu et al. 2020 (arXiv 2007.15779), table 8."""
-
-    bert: float
-    pubmedbert: float
-
-
+BenchmarkTexts = dict[str, list[ModelInput]]
+"""Inputs of evaluation sets by name."""
 PUBLISHED_LENGTHS: Final = {
-    "bc5-chem": PublishedLengths(35.9, 28.0),
-    "bc5-disease": PublishedLengths(35.9, 28.0),
-    "ncbi-disease": PublishedLengths(34.2, 27.4),
-    "bc2gm": PublishedLengths(38.5, 30.5),
-    "jnlpba": PublishedLengths(33.7, 26.0),
-    "ebm-pico": PublishedLengths(30.7, 25.1),
-    "chemprot": PublishedLengths(75.4, 55.5),
-    "chemprot-blue": PublishedLengths(75.4, 55.5),
-    "ddi": PublishedLengths(106.0, 75.9),
-    "gad": PublishedLengths(47.0, 35.7),
-    "biosses": PublishedLengths(80.7, 61.6),
-    "pubmedqa": PublishedLengths(343.1, 293.0),
-    "bioasq-yesno": PublishedLengths(702.4, 541.4),
+    "bc5-chem": {"bert": 35.9, "pubmedbert": 28.0},
+    "bc5-disease": {"bert": 35.9, "pubmedbert": 28.0},
+    "ncbi-disease": {"bert": 34.2, "pubmedbert": 27.4},
+    "bc2gm": {"bert": 38.5, "pubmedbert": 30.5},
+    "jnlpba": {"bert": 33.7, "pubmedbert": 26.0},
+    "ebm-pico": {"bert": 30.7, "pubmedbert": 25.1},
+    "chemprot": {"bert": 75.4, "pubmedbert": 55.5},
+    "chemprot-blue": {"bert": 75.4, "pubmedbert": 55.5},
+    "ddi": {"bert": 106.0, "pubmedbert": 75.9},
+    "gad": {"bert": 47.0, "pubmedbert": 35.7},
+    "biosses": {"bert": 80.7, "pubmedbert": 61.6},
+    "pubmedqa": {"bert": 343.1, "pubmedbert": 293.0},
+    "bioasq-yesno": {"bert": 702.4, "pubmedbert": 541.4},
 }
-"""Lengths by the name of the set.  HoC's, 40.6 and 31.0, are of sentences; its inputs are abstracts."""
+"""Mean input length in pieces by set, SOURCES: Gu et al. 2020 (arXiv 2007.15779), table 8.
+
+HoC's, 40.6 and 31.0, are of sentences; its inputs are abstracts.
+"""
 
 
-class BenchmarkTexts(NamedTuple):
-    """Inputs of an evaluation set."""
-
-    name: str
-    inputs: list[ModelInput]
-
-
-def load_benchmark_texts(folder: str) -> list[BenchmarkTexts]:
+def load_benchmark_texts(folder: str) -> BenchmarkTexts:
     """Return the inputs of all evaluation sets; run before training, because a damaged file is an error.
 
     Raises:
@@ -85,10 +85,10 @@ def load_benchmark_texts(folder: str) -> list[BenchmarkTexts]:
             f"--benchmark-texts {folder} has no texts: bioshards evaluate texts BENCHMARKS "
             f"--output {folder} writes them"
         )
-    return [_read_texts(path) for path in paths]
+    return {os.path.basename(path).removesuffix(".jsonl"): _read_texts(path) for path in paths}
 
 
-def _read_texts(path: str) -> BenchmarkTexts:
+def _read_texts(path: str) -> list[ModelInput]:
     decoder = msgspec.json.Decoder(Annotated[ModelInput, msgspec.Meta(min_length=1)])
     inputs: list[ModelInput] = []
     with open(path, "rb") as file:
@@ -101,7 +101,167 @@ def _read_texts(path: str) -> BenchmarkTexts:
                 ) from error
     if not inputs:
         raise InvalidValueError(f"{path} is empty: take it away, or write it again")
-    return BenchmarkTexts(os.path.basename(path).removesuffix(".jsonl"), inputs)
+    return inputs
+
+
+# The metrics
+
+
+class Pieces:
+    """Pieces of a tokenizer that text can yield: without special tokens, added tokens and [unusedN].
+
+    Attributes:
+        tokenizer: copy of the tokenizer without truncation and padding.
+        ids: id of each piece, in the order of ids.
+        size: highest id plus one, the number of rows of a model's embedding.
+        num_missing_ids: ids below ``size`` without a token, from repeated or blank lines of a vocab.txt.
+        unknown_id: id of the unknown token; -1 if there is none.
+        unknown_token: its text: [UNK], or ``<unk>`` of SentencePiece.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        text = tokenizer.to_str()
+        self.tokenizer = Tokenizer.from_str(text)
+        self.tokenizer.no_truncation()
+        self.tokenizer.no_padding()
+        tokenizer_json: dict[str, Any] = json.loads(text)
+        model = tokenizer_json["model"]
+        self.model_type: str = model["type"]
+        added = {token["content"] for token in tokenizer_json["added_tokens"]}
+        model_vocab = tokenizer.get_vocab(with_added_tokens=False)
+        self.ids = {
+            piece: piece_id
+            for piece, piece_id in sorted(model_vocab.items(), key=lambda item: item[1])
+            if piece not in added and not SPECIAL_TOKEN_PATTERN.fullmatch(piece)
+        }
+        all_ids = set(tokenizer.get_vocab(with_added_tokens=True).values())
+        self.size = max(all_ids, default=-1) + 1
+        self.num_missing_ids = self.size - len(all_ids)
+        unknown_id = model.get("unk_id")
+        if unknown_id is None and model.get("unk_token") is not None:
+            unknown_id = tokenizer.token_to_id(model["unk_token"])
+        self.unknown_id: int = -1 if unknown_id is None else unknown_id
+        self.unknown_token: str | None = None if unknown_id is None else tokenizer.id_to_token(unknown_id)
+
+    def normalize(self, text: str) -> str:
+        """Return the text that the model sees."""
+        normalizer = self.tokenizer.normalizer
+        return text if normalizer is None else str(normalizer.normalize_str(text))
+
+    def split_words(self, text: str) -> list[str]:
+        """Return the words of a text."""
+        normalized, pre_tokenizer = self.normalize(text), self.tokenizer.pre_tokenizer
+        if pre_tokenizer is None:
+            return [normalized]
+        return [word for word, _ in pre_tokenizer.pre_tokenize_str(normalized)]
+
+    def tokenize(self, text: str) -> list[str]:
+        """Return the pieces of a text, without [CLS] and [SEP].
+
+        The library returns the characters for which SentencePiece's models have no piece; this returns
+        ``<unk>``.
+        """
+        ids = self.tokenizer.encode(text, add_special_tokens=False).ids
+        return [str(self.tokenizer.id_to_token(piece_id)) for piece_id in ids]
+
+
+def rounded_ratio(numerator: float, denominator: float) -> float:
+    """Return a fraction or mean with nine digits; 0 if the denominator is 0."""
+    return round(float(numerator) / float(denominator), _RATIO_DIGITS) if denominator else 0.0
+
+
+def measure_words(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
+    """Measure how a vocabulary splits words.
+
+    Args:
+        words: occurrences of each distinct word, as written.
+
+    Returns:
+        ``fertility``: pieces per word, [UNK] being one piece; ``per_100_characters``: pieces per 100
+        characters; ``whole``: fraction of words that are one piece; ``unknown_words`` and
+        ``unknown_characters``: fractions in [UNK]; ``used`` and ``unused``: numbers of pieces.
+    """
+    texts = list(words)
+    counts = np.fromiter(words.values(), np.int64, len(texts))
+    ids, lengths = encode_words(pieces.tokenizer, texts)
+    ends = np.cumsum(lengths)
+    unknown_cumulative = np.concatenate([[0], np.cumsum(ids == pieces.unknown_id)])
+    unknown_counts = unknown_cumulative[ends] - unknown_cumulative[ends - lengths]
+    total, piece_total = int(counts.sum()), int(counts @ lengths)
+    character_total = sum(len(word) * count for word, count in words.items())
+    unknown_characters = sum(
+        int(counts[index]) * _count_unknown_characters(pieces, texts[index])
+        for index in np.flatnonzero(unknown_counts)
+    )
+    used = len(set(np.unique(ids).tolist()) & set(pieces.ids.values()))
+    return {
+        "fertility": rounded_ratio(piece_total, total),
+        "per_100_characters": rounded_ratio(100 * piece_total, character_total),
+        "whole": rounded_ratio(int(counts[(lengths == 1) & (unknown_counts == 0)].sum()), total),
+        "unknown_words": rounded_ratio(int(counts[unknown_counts > 0].sum()), total),
+        "unknown_characters": rounded_ratio(unknown_characters, character_total),
+        "used": used,
+        "unused": len(pieces.ids) - used,
+    }
+
+
+def _count_unknown_characters(pieces: Pieces, word: str) -> int:
+    encoding = pieces.tokenizer.encode(word, add_special_tokens=False)
+    return sum(
+        end - start
+        for token_id, (start, end) in zip(encoding.ids, encoding.offsets, strict=True)
+        if token_id == pieces.unknown_id
+    )
+
+
+def measure_alphabet(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
+    """Measure which characters of the words have a piece.
+
+    A character is covered if its normalised form has a piece at the start of a word and, unless it always is
+    a word of its own, one within a word.  A word of covered characters is [UNK] only if it has more than 100.
+
+    Returns:
+        ``characters``: number of distinct ones; ``covered``: number of covered ones; ``covered_share``: their
+        fraction of all occurrences; ``missing``: the most frequent without a piece, with counts.
+    """
+    counts = count_characters(words)
+    missing = sorted(
+        (character for character in counts if not _is_covered(pieces, character)),
+        key=lambda character: (-counts[character], character),
+    )
+    num_missing = sum(counts[character] for character in missing)
+    return {
+        "characters": len(counts),
+        "covered": len(counts) - len(missing),
+        "covered_share": rounded_ratio(counts.total() - num_missing, counts.total()),
+        "missing": [[character, counts[character]] for character in missing[:MAX_EXAMPLES]],
+    }
+
+
+def _is_covered(pieces: Pieces, character: str) -> bool:
+    if pieces.model_type != "WordPiece":
+        return pieces.unknown_id not in pieces.tokenizer.encode(character, add_special_tokens=False).ids
+    return all(
+        letter in pieces.ids
+        and (CONTINUATION_PREFIX + letter in pieces.ids or len(pieces.split_words(f"a{letter}")) > 1)
+        for letter in pieces.normalize(character).strip()
+    )
+
+
+def measure_unreachable(pieces: Pieces) -> dict[str, Any] | None:
+    """Count the pieces that no text yields; None for models other than WordPiece.
+
+    Returns:
+        ``all``: their number; ``share``: their fraction; ``examples``: some of them, in the order of ids.
+    """
+    if pieces.model_type != "WordPiece":
+        return None
+    unreachable_pieces = [piece for piece in pieces.ids if not is_reachable(piece, pieces.split_words)]
+    return {
+        "all": len(unreachable_pieces),
+        "share": rounded_ratio(len(unreachable_pieces), len(pieces.ids)),
+        "examples": unreachable_pieces[:: max(1, -(-len(unreachable_pieces) // MAX_EXAMPLES))],
+    }
 
 
 # The data
@@ -112,7 +272,7 @@ def build_report(
     words: Mapping[str, int],
     validation_words: Mapping[str, int] | None,
     baselines: Mapping[str, Tokenizer],
-    benchmark_texts: Sequence[BenchmarkTexts] | None,
+    benchmark_texts: BenchmarkTexts | None,
     about: Mapping[str, Any],
     pretokenizer: str = "bert",
 ) -> dict[str, Any]:
@@ -165,48 +325,44 @@ def _describe_vocabulary(name: str, pieces: Pieces, words: Mapping[str, int]) ->
         "pieces": len(pieces.ids),
         "unknown": pieces.unknown_token,
         "ids_without_piece": pieces.num_missing_ids,
-        "on_words": vocabulary_metrics.measure_words(pieces, words),
-        "unreachable": vocabulary_metrics.measure_unreachable(pieces),
-        "alphabet": vocabulary_metrics.measure_alphabet(pieces, words),
+        "on_words": measure_words(pieces, words),
+        "unreachable": measure_unreachable(pieces),
+        "alphabet": measure_alphabet(pieces, words),
     }
 
 
 def _describe_benchmarks(
-    benchmark_texts: Sequence[BenchmarkTexts], vocabularies: Sequence[Pieces]
+    benchmark_texts: BenchmarkTexts, vocabularies: Sequence[Pieces]
 ) -> list[dict[str, Any]]:
     """Measure the lengths of the evaluation sets' inputs, with [CLS] and one [SEP] per text.
 
     BERT's tokenizers never look across a blank, so that each distinct chunk is encoded once.
     """
-    chunks_by_set = [
-        [[chunk for text in texts for chunk in text.split(" ") if chunk] for texts in benchmark.inputs]
-        for benchmark in benchmark_texts
-    ]
-    distinct = sorted({chunk for inputs in chunks_by_set for chunks in inputs for chunk in chunks})
+    every_text = (text for inputs in benchmark_texts.values() for texts in inputs for text in texts)
+    chunks = sorted({chunk for text in every_text for chunk in text.split(" ") if chunk})
     lengths_of_chunks = [
-        dict(zip(distinct, encode_words(pieces.tokenizer, distinct)[1].tolist(), strict=True))
+        {"": 0, **dict(zip(chunks, encode_words(pieces.tokenizer, chunks)[1].tolist(), strict=True))}
         for pieces in vocabularies
     ]
     described = []
-    for benchmark, inputs in zip(benchmark_texts, chunks_by_set, strict=True):
+    for name, inputs in benchmark_texts.items():
         lengths = [
             [
-                1 + len(texts) + sum(chunk_lengths[chunk] for chunk in chunks)
-                for texts, chunks in zip(benchmark.inputs, inputs, strict=True)
+                1 + sum(1 + sum(length_of[chunk] for chunk in text.split(" ")) for text in texts)
+                for texts in inputs
             ]
-            for chunk_lengths in lengths_of_chunks
+            for length_of in lengths_of_chunks
         ]
-        published = PUBLISHED_LENGTHS.get(benchmark.name)
         described.append(
             {
-                "name": benchmark.name,
+                "name": name,
                 "inputs": len(inputs),
                 "lengths": [rounded_ratio(sum(each), len(each)) for each in lengths],
                 "too_long": [
                     rounded_ratio(sum(length > MODEL_MAX_LENGTH for length in each), len(each))
                     for each in lengths
                 ],
-                "published": published and published._asdict(),
+                "published": PUBLISHED_LENGTHS.get(name),
             }
         )
     return described

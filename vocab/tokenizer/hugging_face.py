@@ -42,12 +42,11 @@ def make_wordpiece_tokenizer(
     vocabulary: Sequence[str] | Mapping[str, int], casing: Casing, entity_placeholders: Sequence[str] = ()
 ) -> Tokenizer:
     """Return BERT's tokenizer with the pieces of a vocabulary: in the order of ids, or with their ids."""
-    ids = (
-        dict(vocabulary)
-        if isinstance(vocabulary, Mapping)
-        else {piece: piece_id for piece_id, piece in enumerate(vocabulary)}
+    if not isinstance(vocabulary, Mapping):
+        vocabulary = {piece: piece_id for piece_id, piece in enumerate(vocabulary)}
+    tokenizer = Tokenizer(
+        WordPiece(dict(vocabulary), unk_token=UNK, max_input_chars_per_word=MAX_WORD_LENGTH)
     )
-    tokenizer = Tokenizer(WordPiece(ids, unk_token=UNK, max_input_chars_per_word=MAX_WORD_LENGTH))
     tokenizer.normalizer = casing.make_normalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(prefix=CONTINUATION_PREFIX)
@@ -109,18 +108,17 @@ def make_tokenizer_config(casing: Casing, sentencepiece: bool) -> dict[str, Any]
 def is_rebuilt(tokenizer: Tokenizer, casing: Casing) -> bool:
     """Return True if BertTokenizer or AlbertTokenizer of transformers 5 gives the tokenizer's ids.
 
-    These classes take the pieces of tokenizer.json, the rules of its model's normaliser and the options of
+    They take the pieces of tokenizer.json, the rules of its model's normaliser and the options of
     ``tokenizer_config.json``; the rest is their own.
     """
     published = json.loads(tokenizer.to_str())
     if isinstance(tokenizer.model, Unigram):
         charsmap = get_charsmap(published["normalizer"])
-        rebuilt_tokenizer = make_unigram_tokenizer([(ALBERT_UNK, 0.0)], casing, charsmap=charsmap)
+        rebuilt = json.loads(make_unigram_tokenizer([(ALBERT_UNK, 0.0)], casing, charsmap=charsmap).to_str())
         is_same_model = published["model"]["unk_id"] == ALBERT_SPECIAL_TOKENS.index(ALBERT_UNK)
     else:
-        rebuilt_tokenizer = make_wordpiece_tokenizer([UNK], casing)
+        rebuilt = json.loads(make_wordpiece_tokenizer([UNK], casing).to_str())
         is_same_model = published["model"]["max_input_chars_per_word"] == MAX_WORD_LENGTH
-    rebuilt = json.loads(rebuilt_tokenizer.to_str())
     return (
         is_same_model
         and published["pre_tokenizer"] == rebuilt["pre_tokenizer"]
@@ -160,14 +158,12 @@ def serialize_tokenizer(tokenizer: Tokenizer, tokenizer_config: dict[str, Any]) 
 
     The line of an id without a piece is blank.
     """
-    texts = {
-        "tokenizer.json": tokenizer.to_str(pretty=True) + "\n",
-        "tokenizer_config.json": json.dumps(tokenizer_config, indent=2, ensure_ascii=False) + "\n",
-    }
+    config_json = json.dumps(tokenizer_config, indent=2, ensure_ascii=False)
+    texts = {"tokenizer.json": tokenizer.to_str(pretty=True), "tokenizer_config.json": config_json}
     if isinstance(tokenizer.model, WordPiece):
         pieces = {piece_id: piece for piece, piece_id in tokenizer.get_vocab().items()}
-        texts["vocab.txt"] = "".join(f"{pieces.get(piece_id, '')}\n" for piece_id in range(max(pieces) + 1))
-    return {name: text.encode() for name, text in texts.items()}
+        texts["vocab.txt"] = "\n".join(pieces.get(piece_id, "") for piece_id in range(max(pieces) + 1))
+    return {name: f"{text}\n".encode() for name, text in texts.items()}
 
 
 def add_special_tokens(
@@ -198,9 +194,7 @@ def encode_words(
     ids, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for start in range(0, len(texts), _BATCH_TEXTS):
         batch = list(texts[start : start + _BATCH_TEXTS])
-        batch_ids = [
-            encoding.ids for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False)
-        ]
-        lengths.append(np.fromiter(map(len, batch_ids), np.int64, len(batch_ids)))
-        ids.append(np.fromiter(chain.from_iterable(batch_ids), np.int64))
+        encodings = tokenizer.encode_batch_fast(batch, add_special_tokens=False)
+        lengths.append(np.fromiter(map(len, encodings), np.int64, len(batch)))
+        ids.append(np.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), np.int64))
     return np.concatenate(ids), np.concatenate(lengths)

@@ -12,23 +12,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from tokenizers import Tokenizer
 from tokenizers.models import Unigram, WordPiece
-from tokenizers.normalizers import BertNormalizer, Precompiled
+from tokenizers.normalizers import BertNormalizer
 
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
 from bioshards.vocab.tokenizer import hugging_face
 from bioshards.vocab.tokenizer.pretokenizer import Casing
-from bioshards.vocab.tokenizer.sentencepiece_model import (
-    ModelPiece,
-    PieceKind,
-    SentencePieceModel,
-    parse_model,
-)
-from bioshards.vocab.tokenizer.wordpiece import ALBERT_UNK, UNK
+from bioshards.vocab.tokenizer.sentencepiece_model import ModelPiece, PieceKind, parse_model
+from bioshards.vocab.tokenizer.wordpiece import UNK
 
 _FILES: Final = ("tokenizer.json", "vocab.txt", "spiece.model")
 """Files of a folder, the first of which is read."""
@@ -42,20 +37,11 @@ improbable to be chosen."""
 
 
 @dataclass(frozen=True, slots=True)
-class CasingOptions:
-    """What the user says about the casing of a vocabulary; None takes it from the files."""
-
-    lower_case: bool | None = None
-    strip_accents: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class PublishedVocabulary:
     """A published vocabulary.
 
     Attributes:
-        tokenizer: its tokenizer, without truncation and padding.
-        casing: its casing.
+        tokenizer: without truncation and padding.
         file: path of the file that it was read from.
         spiece_model: content of its spiece.model, if there is one.
         notice: what the user should know about blank or repeated lines of a list, which are ignored.
@@ -73,13 +59,15 @@ class PublishedVocabulary:
         return isinstance(self.tokenizer.model, Unigram)
 
 
-def load_published_vocabulary(path: str, options: CasingOptions = CasingOptions()) -> PublishedVocabulary:
+def load_published_vocabulary(
+    path: str, lower_case: bool | None = None, strip_accents: bool | None = None
+) -> PublishedVocabulary:
     """Load a published vocabulary.
 
     Args:
         path: a tokenizer.json, a spiece.model, a WordPiece vocab.txt of any name, or a folder with one of the
             three.
-        options: casing, if it is not that of the files.
+        lower_case, strip_accents: casing, if it is not that of the files.
 
     Raises:
         FileNotFoundError: the path does not exist, or the folder has none of the files.
@@ -88,21 +76,27 @@ def load_published_vocabulary(path: str, options: CasingOptions = CasingOptions(
     file = _find_vocabulary_file(path)
     content = _read_bytes(file)
     config = _read_config(path)
+    notice = ""
     if file.lower().endswith(".model"):
-        return _load_spiece_model(file, content, config, options)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidValueError(
-            f"{file} is no vocabulary: byte {error.start} is not UTF-8. Give a tokenizer.json, a vocab.txt "
-            "or a spiece.model."
-        ) from None
-    is_json = text.lstrip().startswith("{") and not file.lower().endswith(".txt")
-    published = (_load_json if is_json else _load_vocab_txt)(file, text, config, options)
-    model_path = os.path.join(path, "spiece.model")
-    if published.is_sentencepiece and os.path.exists(model_path):
-        return replace(published, spiece_model=_read_bytes(model_path))
-    return published
+        tokenizer = _parse_spiece_model(file, content)
+    else:
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InvalidValueError(
+                f"{file} is no vocabulary: byte {error.start} is not UTF-8. Give a tokenizer.json, a "
+                "vocab.txt or a spiece.model."
+            ) from None
+        if text.lstrip().startswith("{") and not file.lower().endswith(".txt"):
+            tokenizer = _parse_json(file, text)
+        else:
+            tokenizer, notice = _parse_vocab_txt(file, text)
+    casing = _set_casing(tokenizer, file, config, lower_case, strip_accents)
+    spiece_model = None
+    if isinstance(tokenizer.model, Unigram):
+        model_path = file if file.lower().endswith(".model") else os.path.join(path, "spiece.model")
+        spiece_model = _read_bytes(model_path) if os.path.exists(model_path) else None
+    return PublishedVocabulary(tokenizer, casing, file, spiece_model, notice)
 
 
 def _find_vocabulary_file(path: str) -> str:
@@ -139,17 +133,8 @@ def _read_config(path: str) -> Mapping[str, Any]:
         ) from None
 
 
-def _first(*values: bool | None) -> bool:
-    """Return the first value that is not None."""
-    return next((bool(value) for value in values if value is not None), False)
-
-
-# BERT's
-
-
-def _load_vocab_txt(
-    path: str, text: str, config: Mapping[str, Any], options: CasingOptions
-) -> PublishedVocabulary:
+def _parse_vocab_txt(path: str, text: str) -> tuple[Tokenizer, str]:
+    """Return the tokenizer of a list, in the casing of its pieces, and the notice for the user."""
     lines = [line.rstrip("\r") for line in text.split("\n")]
     while lines and not lines[-1]:
         lines.pop()
@@ -168,10 +153,9 @@ def _load_vocab_txt(
             f"{path}: of {len(lines)} lines {num_blank} are blank and {num_repeated} repeat a piece; a "
             "repeated piece has the id of its last line, as in BERT's own code"
         )
-    casing = _resolve_bert_casing(config, options, not _has_capitals(ids), None)
-    tokenizer = hugging_face.make_wordpiece_tokenizer(ids, casing)
-    tokenizer.normalizer = _make_bert_normalizer(casing, config, {})
-    return PublishedVocabulary(tokenizer, casing, path, notice=notice)
+    tokenizer = hugging_face.make_wordpiece_tokenizer(ids, Casing())
+    tokenizer.normalizer = BertNormalizer(lowercase=not _has_capitals(ids))
+    return tokenizer, notice
 
 
 def _has_capitals(pieces: Collection[str]) -> bool:
@@ -186,77 +170,19 @@ def _has_capitals(pieces: Collection[str]) -> bool:
     return num_with_capitals > _CASED_THRESHOLD * len(pieces)
 
 
-def _resolve_bert_casing(
-    config: Mapping[str, Any], options: CasingOptions, lower_case: bool, strip_accents: bool | None
-) -> Casing:
-    """Return the casing of options, else of tokenizer_config.json, else the one given.
-
-    As in BERT's code, accents are stripped in lower case only if nothing else is said.
-    """
-    is_lower_case = _first(options.lower_case, config.get("do_lower_case"), lower_case)
-    strips = _first(options.strip_accents, config.get("strip_accents"), strip_accents, is_lower_case)
-    return Casing(is_lower_case, strips)
-
-
-def _make_bert_normalizer(
-    casing: Casing, config: Mapping[str, Any], published: Mapping[str, Any]
-) -> BertNormalizer:
-    """Return the normaliser of a casing, with the other settings of the published files."""
-    return BertNormalizer(
-        clean_text=published.get("clean_text", True),
-        handle_chinese_chars=_first(
-            config.get("tokenize_chinese_chars"), published.get("handle_chinese_chars"), True
-        ),
-        strip_accents=casing.strip_accents,
-        lowercase=casing.lower_case,
-    )
-
-
-# ALBERT's
-
-
-def _load_spiece_model(
-    path: str, content: bytes, config: Mapping[str, Any], options: CasingOptions
-) -> PublishedVocabulary:
+def _parse_spiece_model(path: str, content: bytes) -> Tokenizer:
     try:
         model = parse_model(content)
     except InvalidValueError as error:
         raise InvalidValueError(f"{path} is {error}. Give a spiece.model") from None
-    if reason := _find_unsupported(model):
-        raise InvalidValueError(
-            f"{path} is a SentencePiece model {reason}, which ALBERT's tokenizer does not have. Give "
-            "ALBERT's spiece.model, or one that was trained with its options"
-        )
-    casing = _resolve_albert_casing(config, options, Casing(True, True))
-    scored_pieces = _score_pieces(model.pieces)
-    tokenizer = hugging_face.make_unigram_tokenizer(scored_pieces, casing, charsmap=model.charsmap)
-    return PublishedVocabulary(tokenizer, casing, path, content)
-
-
-def _resolve_albert_casing(config: Mapping[str, Any], options: CasingOptions, found: Casing) -> Casing:
-    """Return the casing of options, else of tokenizer_config.json, else the one found."""
-    keeps_accents = config.get("keep_accents")
-    config_strips = None if keeps_accents is None else not keeps_accents
-    return Casing(
-        _first(options.lower_case, config.get("do_lower_case"), found.lower_case),
-        _first(options.strip_accents, config_strips, found.strip_accents),
-    )
-
-
-def _find_unsupported(model: SentencePieceModel) -> str | None:
-    """Return the property of a model because of which its ids would differ; None if there is none."""
     if model.unsupported:
-        return model.unsupported
-    if kinds := {piece.kind for piece in model.pieces} & {PieceKind.UNUSED, PieceKind.BYTE}:
-        return f"with pieces of the kind {min(kinds).name}"
-    if [piece.text for piece in model.pieces if piece.kind == PieceKind.UNKNOWN] != [ALBERT_UNK]:
-        return f"without the unknown token {ALBERT_UNK}"
-    if model.charsmap:
-        normalizer = Precompiled(model.charsmap)
-        for piece in model.pieces:
-            if piece.kind == PieceKind.USER_DEFINED and normalizer.normalize_str(piece.text) != piece.text:
-                return f"whose normaliser changes its own piece {piece.text!r}"
-    return None
+        raise InvalidValueError(
+            f"{path} is a SentencePiece model {model.unsupported}, which ALBERT's tokenizer does not have. "
+            "Give ALBERT's spiece.model, or one that was trained with its options"
+        )
+    return hugging_face.make_unigram_tokenizer(
+        _score_pieces(model.pieces), Casing(True, True), charsmap=model.charsmap
+    )
 
 
 def _score_pieces(pieces: Collection[ModelPiece]) -> list[tuple[str, float]]:
@@ -275,12 +201,7 @@ def _score_pieces(pieces: Collection[ModelPiece]) -> list[tuple[str, float]]:
     return [(piece.text, score(piece)) for piece in pieces]
 
 
-# Either's tokenizer.json
-
-
-def _load_json(
-    path: str, text: str, config: Mapping[str, Any], options: CasingOptions
-) -> PublishedVocabulary:
+def _parse_json(path: str, text: str) -> Tokenizer:
     try:
         tokenizer = Tokenizer.from_str(text)
     except Exception as error:  # the library raises a bare Exception
@@ -289,22 +210,51 @@ def _load_json(
         ) from None
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    normalizer = json.loads(tokenizer.to_str())["normalizer"] or {}
-    steps = {str(step["type"]) for step in normalizer.get("normalizers", [])}
-    if isinstance(tokenizer.model, WordPiece) and normalizer.get("type") == "BertNormalizer":
-        casing = _resolve_bert_casing(config, options, normalizer["lowercase"], normalizer["strip_accents"])
-        tokenizer.normalizer = _make_bert_normalizer(casing, config, normalizer)
-    elif isinstance(tokenizer.model, Unigram) and steps and steps <= _ALBERT_STEPS:
-        found = Casing("Lowercase" in steps, "StripAccents" in steps)
-        casing = _resolve_albert_casing(config, options, found)
-        if casing != found:
-            charsmap = hugging_face.get_charsmap(normalizer)
-            tokenizer.normalizer = hugging_face.make_albert_normalizer(casing, charsmap)
-    elif options != CasingOptions():
+    return tokenizer
+
+
+def _set_casing(
+    tokenizer: Tokenizer,
+    path: str,
+    config: Mapping[str, Any],
+    lower_case: bool | None,
+    strip_accents: bool | None,
+) -> Casing:
+    """Give a tokenizer this casing, else that of tokenizer_config.json, else its own; return it.
+
+    As in BERT's code, accents are stripped in lower case only if nothing else is said.
+    """
+    own = json.loads(tokenizer.to_str())["normalizer"] or {}
+    steps = {str(step["type"]) for step in own.get("normalizers", [])}
+    if isinstance(tokenizer.model, WordPiece) and own.get("type") == "BertNormalizer":
+        lower_case = _first(lower_case, config.get("do_lower_case"), own["lowercase"])
+        own_strips = _first(own["strip_accents"], lower_case)
+        casing = Casing(lower_case, _first(strip_accents, config.get("strip_accents"), own_strips))
+        tokenizer.normalizer = BertNormalizer(
+            clean_text=own["clean_text"],
+            handle_chinese_chars=_first(config.get("tokenize_chinese_chars"), own["handle_chinese_chars"]),
+            strip_accents=casing.strip_accents,
+            lowercase=casing.lower_case,
+        )
+        return casing
+    if isinstance(tokenizer.model, Unigram) and steps and steps <= _ALBERT_STEPS:
+        keeps_accents = config.get("keep_accents")
+        config_strips = None if keeps_accents is None else not keeps_accents
+        casing = Casing(
+            _first(lower_case, config.get("do_lower_case"), "Lowercase" in steps),
+            _first(strip_accents, config_strips, "StripAccents" in steps),
+        )
+        if casing != Casing("Lowercase" in steps, "StripAccents" in steps):
+            tokenizer.normalizer = hugging_face.make_albert_normalizer(casing, hugging_face.get_charsmap(own))
+        return casing
+    if (lower_case, strip_accents) != (None, None):
         raise InvalidValueError(
             f"{path} has a normaliser that is neither BERT's nor ALBERT's, so that its casing cannot be "
             "changed: leave out --cased and --strip-accents"
         )
-    else:
-        casing = hugging_face.measure_casing(tokenizer)
-    return PublishedVocabulary(tokenizer, casing, path)
+    return hugging_face.measure_casing(tokenizer)
+
+
+def _first(*values: bool | None) -> bool:
+    """Return the first value that is not None."""
+    return next((bool(value) for value in values if value is not None), False)

@@ -10,11 +10,14 @@ SOURCES: https://protobuf.dev/programming-guides/encoding/
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from tokenizers.normalizers import Precompiled
+
 from bioshards.corpus.errors import InvalidValueError
+from bioshards.vocab.tokenizer.wordpiece import ALBERT_UNK
 
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
 """Numbers of the fields of a model: pieces, options of the trainer and of the normaliser."""
@@ -75,15 +78,29 @@ def parse_model(model: bytes) -> SentencePieceModel:
     if not pieces:
         raise InvalidValueError("no SentencePiece model: it has no pieces")
     trainer, normalizer = messages.get(_TRAINER, {}), messages.get(_NORMALIZER, {})
-    unsupported = None
+    charsmap = normalizer.get(2, b"")
+    return SentencePieceModel(pieces, charsmap, _find_unsupported(pieces, charsmap, trainer, normalizer))
+
+
+def _find_unsupported(
+    pieces: Sequence[ModelPiece], charsmap: bytes, trainer: dict[int, bytes], normalizer: dict[int, bytes]
+) -> str | None:
     if _read_number(trainer, 3, _UNIGRAM) != _UNIGRAM:
-        unsupported = "of another type than unigram"
-    elif _read_number(trainer, 24, 0) or not _read_number(normalizer, 3, 1):
+        return "of another type than unigram"
+    if _read_number(trainer, 24, 0) or not _read_number(normalizer, 3, 1):
         # treat_whitespace_as_suffix, add_dummy_prefix
-        unsupported = "without the sign for a blank before each word"
-    elif not _read_number(trainer, 22, 1):  # split_by_whitespace
-        unsupported = "with pieces across blanks"
-    return SentencePieceModel(pieces, normalizer.get(2, b""), unsupported)
+        return "without the sign for a blank before each word"
+    if not _read_number(trainer, 22, 1):  # split_by_whitespace
+        return "with pieces across blanks"
+    if kinds := {piece.kind for piece in pieces} & {PieceKind.UNUSED, PieceKind.BYTE}:
+        return f"with pieces of the kind {min(kinds).name}"
+    if [piece.text for piece in pieces if piece.kind == PieceKind.UNKNOWN] != [ALBERT_UNK]:
+        return f"without the unknown token {ALBERT_UNK}"
+    normalize = Precompiled(charsmap).normalize_str if charsmap else str
+    for piece in pieces:
+        if piece.kind == PieceKind.USER_DEFINED and normalize(piece.text) != piece.text:
+            return f"whose normaliser changes its own piece {piece.text!r}"
+    return None
 
 
 def remove_option(model: bytes, option_value: bytes) -> bytes:

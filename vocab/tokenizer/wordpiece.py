@@ -49,10 +49,9 @@ class TooFewPiecesError(InvalidValueError):
 
 
 class Alphabet(NamedTuple):
-    """Characters of a vocabulary.
+    """Characters of a vocabulary, in its casing and sorted by code point.
 
     Attributes:
-        characters: sorted by code point, in the vocabulary's casing.
         rarest: occurrences of the rarest character chosen by frequency; 0 if there is none.
         coverage: fraction of the characters of the words that are in the alphabet.
     """
@@ -74,17 +73,17 @@ def build_alphabet(
         pretokenize: pre-tokenization of the vocabulary; characters that it changes are left out.
     """
     character_counts = count_characters(counts)
-    total = sum(character_counts.values())
+    total = character_counts.total()
     covered, rarest = 0, 0
     for _, count in character_counts.most_common():
         if covered >= character_coverage * total:
             break
         covered, rarest = covered + count, count
     frequent = {character for character, count in character_counts.items() if count >= rarest > 0}
-    alphabet = frequent | {
+    alphabet = frequent.union(
         character for character in (*ASCII, *GREEK) if pretokenize(character) == [character]
-    }
-    alphabet_total = sum(count for character, count in character_counts.items() if character in alphabet)
+    )
+    alphabet_total = sum(character_counts[character] for character in alphabet)
     return Alphabet(tuple(sorted(alphabet)), rarest, alphabet_total / total if total else 1.0)
 
 
@@ -116,7 +115,8 @@ def strip_prefix(piece: str) -> str:
 def is_reachable(piece: str, pretokenize: PretokenizeFn) -> bool:
     """Return True if the pre-tokenization leaves the piece whole at its position in a word."""
     text = strip_prefix(piece)
-    text = text if text == piece else f"a{text}"
+    if text != piece:
+        text = f"a{text}"
     return pretokenize(text) == [text]
 
 

@@ -52,8 +52,8 @@ def train_unigram(
     """Train a unigram model of SentencePiece, and return the bytes of its ``.model`` file.
 
     Ids are ``<pad>`` 0, ``<unk>`` 1, then the control symbols, without bos and eos.  Words of more than
-    :data:`~.wordpiece.MAX_WORD_LENGTH` characters are left out, and words with white space, NUL, U+2581 or
-    U+2585, which have a special meaning to SentencePiece.
+    :data:`~.wordpiece.MAX_WORD_LENGTH` characters are left out, and words with
+    :data:`_FORBIDDEN_CHARACTERS`.
 
     Args:
         words: occurrences of each normalised word, 1 or more.
@@ -107,7 +107,6 @@ def train_bpe_wordpieces(
         words: occurrences of each normalised word, 1 or more; words with characters outside the alphabet are
             left out.
         size: number of pieces, single characters included; the result is shorter if the words yield fewer.
-        max_piece_length: maximum characters of a piece.
 
     Raises:
         ValueError: there are no words of this alphabet, or SentencePiece rejects the size.

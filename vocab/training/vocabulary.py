@@ -30,11 +30,9 @@ class Vocabulary(NamedTuple):
     """A trained vocabulary.
 
     Attributes:
-        tokenizer: tokenizer with the pieces.
         sentencepiece_model: SentencePiece model of a unigram vocabulary.
         alphabet: characters that always have a piece.
-        distinct_words: distinct words that were trained on, in their casing.
-        total_words: occurrences of these words.
+        distinct_words, total_words: those that were trained on, in their casing, and their occurrences.
     """
 
     tokenizer: Tokenizer
@@ -77,9 +75,7 @@ def make_pretokenizer(recipe: VocabularyRecipe) -> PretokenizeFn:
 
 
 def build_vocabulary(recipe: VocabularyRecipe, words: Mapping[str, int]) -> Vocabulary:
-    """Build the vocabulary of a recipe.
-
-    The same words and recipe give the same bytes.
+    """Build the vocabulary of a recipe; the same words and recipe give the same bytes.
 
     Args:
         words: occurrences of words, as counted for ``recipe.pretokenizer``.
@@ -122,14 +118,12 @@ def _train_wordpieces(
     WordPiece takes the longest piece that matches, so that the intermediate merges of a word are never used.
     The next learned pieces replace them.
     """
-    pretokenize = make_pretokenizer(recipe)
-    num_trained = recipe.size + recipe.size // _SURPLUS_DIVISOR + len(alphabet.characters)
+    pretokenize, characters = make_pretokenizer(recipe), alphabet.characters
+    num_trained = recipe.size + recipe.size // _SURPLUS_DIVISOR + len(characters)
     if recipe.algorithm == "wordpiece":
-        learned = subword_trainers.train_wordpieces(words, num_trained, alphabet.characters)
+        learned = subword_trainers.train_wordpieces(words, num_trained, characters)
     else:
-        learned = subword_trainers.train_bpe_wordpieces(
-            words, num_trained, alphabet.characters, MAX_PIECE_LENGTH
-        )
+        learned = subword_trainers.train_bpe_wordpieces(words, num_trained, characters, MAX_PIECE_LENGTH)
     pieces = wordpiece.assemble_vocabulary(recipe.size, required, learned, pretokenize)
     with contextlib.suppress(wordpiece.TooFewPiecesError):  # unused pieces are better than none
         for _ in range(_MAX_ROUNDS):

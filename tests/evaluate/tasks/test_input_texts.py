@@ -30,7 +30,7 @@ def test_sample_is_written_for_the_report_of_a_vocabulary(
     output = tmp_path / "texts"
     assert main(["texts", str(BENCHMARK_SAMPLE), "--output", str(output)]) == 0
     assert f"texts: {output}" in capsys.readouterr().out
-    texts = {benchmark.name: benchmark.inputs for benchmark in load_benchmark_texts(str(output))}
+    texts = load_benchmark_texts(str(output))
     assert set(SUITES["blurb"]) <= set(texts) <= set(BENCHMARKS)
     assert set(PUBLISHED_LENGTHS) <= set(BENCHMARKS)
     for name, size in (("gad", 1), ("pubmedqa", 2), ("biosses", 2)):
@@ -48,7 +48,7 @@ def test_directory_without_benchmarks_is_refused(tmp_path: Path, capsys: pytest.
 @needs_data
 def test_real_benchmarks_have_published_sizes(tmp_path: Path) -> None:
     assert main(["texts", str(Path(str(DATA)) / "benchmarks"), "--output", str(tmp_path)]) == 0
-    sizes = {benchmark.name: len(benchmark.inputs) for benchmark in load_benchmark_texts(str(tmp_path))}
+    sizes = {name: len(inputs) for name, inputs in load_benchmark_texts(str(tmp_path)).items()}
     for name, size in {
         "bc5-chem": 4560 + 4581 + 4797,
         "ncbi-disease": 5424 + 923 + 940,

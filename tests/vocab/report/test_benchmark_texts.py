@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.vocab.report.vocabulary_report import PUBLISHED_LENGTHS, BenchmarkTexts, load_benchmark_texts
+from bioshards.vocab.report.vocabulary_report import PUBLISHED_LENGTHS, load_benchmark_texts
 
 
 def test_texts_are_read_by_name(tmp_path: Path) -> None:
@@ -15,10 +15,10 @@ def test_texts_are_read_by_name(tmp_path: Path) -> None:
     (folder / "gad.jsonl").write_text('["@GENE$ and β."]\n["Two", "texts."]\n')
     (folder / "biosses.jsonl").write_text('["A"]\n')
     (folder / "notes.txt").write_text("")
-    assert load_benchmark_texts(str(folder)) == [
-        BenchmarkTexts("biosses", [("A",)]),
-        BenchmarkTexts("gad", [("@GENE$ and β.",), ("Two", "texts.")]),
-    ]
+    assert load_benchmark_texts(str(folder)) == {
+        "biosses": [("A",)],
+        "gad": [("@GENE$ and β.",), ("Two", "texts.")],
+    }
 
 
 def test_folder_without_texts_is_an_error(tmp_path: Path) -> None:
@@ -46,4 +46,4 @@ def test_damaged_file_is_named(content: str, message: str, tmp_path: Path) -> No
 
 
 def test_published_lengths_are_shorter_with_pubmedbert() -> None:
-    assert all(lengths.pubmedbert < lengths.bert for lengths in PUBLISHED_LENGTHS.values())
+    assert all(lengths["pubmedbert"] < lengths["bert"] for lengths in PUBLISHED_LENGTHS.values())

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from bioshards.vocab.report import vocabulary_metrics
-from bioshards.vocab.report.vocabulary_metrics import Pieces
+from bioshards.vocab.report import vocabulary_report
+from bioshards.vocab.report.vocabulary_report import Pieces
 from bioshards.vocab.tokenizer.hugging_face import measure_casing
 from bioshards.vocab.tokenizer.pretokenizer import AS_WRITTEN, Casing, Pretokenizer
 from bioshards.vocab.tokenizer.published_vocabulary import load_published_vocabulary
@@ -26,7 +26,7 @@ COUNTS = {"heart": 4, "beat": 3, "heartbeat": 2, "xray": 2, "(": 1}
 def test_fertility_and_shares_are_weighted_by_counts() -> None:
     # heart | b ##e ##a ##t | heart ##beat | [UNK] | (
     num_pieces, num_characters = 4 * 1 + 3 * 4 + 2 * 2 + 2 * 1 + 1 * 1, 4 * 5 + 3 * 4 + 2 * 9 + 2 * 4 + 1
-    result = vocabulary_metrics.measure_words(Pieces(make_wordpiece(*SMALL)), COUNTS)
+    result = vocabulary_report.measure_words(Pieces(make_wordpiece(*SMALL)), COUNTS)
     assert result == {
         "fertility": round(num_pieces / 12, 9),
         "per_100_characters": round(100 * num_pieces / num_characters, 9),
@@ -41,35 +41,31 @@ def test_fertility_and_shares_are_weighted_by_counts() -> None:
 def test_pieces_per_character_are_independent_of_word_splitting() -> None:
     pieces = Pieces(make_wordpiece("a", "b", "##b", "(", ")", ".", "-"))
     # ( a b ) . and ab between dashes: 5 + 4 pieces of 9 characters, however they are cut into words
-    spaced = vocabulary_metrics.measure_words(pieces, {"(a": 1, "b).": 1, "-ab-": 1})
-    split = vocabulary_metrics.measure_words(
-        pieces, {"(": 1, "a": 1, "b": 1, ")": 1, ".": 1, "-": 2, "ab": 1}
-    )
+    spaced = vocabulary_report.measure_words(pieces, {"(a": 1, "b).": 1, "-ab-": 1})
+    split = vocabulary_report.measure_words(pieces, {"(": 1, "a": 1, "b": 1, ")": 1, ".": 1, "-": 2, "ab": 1})
     assert spaced["per_100_characters"] == split["per_100_characters"] == 100
     assert (spaced["fertility"], split["fertility"]) == (3.0, 1.125)
 
 
 def test_unknown_word_is_not_whole_and_lone_accent_gives_no_piece() -> None:
-    result = vocabulary_metrics.measure_words(
+    result = vocabulary_report.measure_words(
         Pieces(make_wordpiece("a", casing=UNCASED)), {"É": 1, "A": 1, "\u0301": 2}
     )
     assert (result["whole"], result["unknown_words"], result["fertility"]) == (0.25, 0.25, 0.5)
 
 
 def test_word_above_100_characters_is_unknown() -> None:
-    result = vocabulary_metrics.measure_words(
-        Pieces(make_wordpiece("a", "##a")), {"a" * 100: 1, "a" * 101: 1}
-    )
+    result = vocabulary_report.measure_words(Pieces(make_wordpiece("a", "##a")), {"a" * 100: 1, "a" * 101: 1})
     assert (result["unknown_words"], result["fertility"]) == (0.5, 50.5)
 
 
 def test_no_words_give_zeros() -> None:
-    result = vocabulary_metrics.measure_words(Pieces(make_wordpiece("a")), {})
+    result = vocabulary_report.measure_words(Pieces(make_wordpiece("a")), {})
     assert result["fertility"] == result["whole"] == result["used"] == 0
 
 
 def test_unigram_model_counts_only_unknown_characters() -> None:
-    result = vocabulary_metrics.measure_words(
+    result = vocabulary_report.measure_words(
         Pieces(make_unigram("▁heart", "beat", "▁")), {"heartbeat": 1, "heartXX": 1}
     )
     assert result["unknown_words"] == 0.5
@@ -88,7 +84,7 @@ def test_truncation_and_padding_are_disabled_in_a_copy() -> None:
     tokenizer = make_wordpiece("a", "##a")
     tokenizer.enable_truncation(2)
     tokenizer.enable_padding(length=9)
-    assert vocabulary_metrics.measure_words(Pieces(tokenizer), {"aaaa": 1, "a": 1})["fertility"] == 2.5
+    assert vocabulary_report.measure_words(Pieces(tokenizer), {"aaaa": 1, "a": 1})["fertility"] == 2.5
     assert tokenizer.truncation is not None
 
 
@@ -113,7 +109,7 @@ def draw_vocabularies(alphabet: str, length: int) -> st.SearchStrategy[list[str]
 
 
 def list_unreachable(tokenizer: Tokenizer) -> list[str]:
-    result = vocabulary_metrics.measure_unreachable(Pieces(tokenizer))
+    result = vocabulary_report.measure_unreachable(Pieces(tokenizer))
     assert result is not None
     assert result["all"] == len(result["examples"])
     examples: list[str] = result["examples"]
@@ -143,7 +139,7 @@ def test_unreachable_pieces_are_in_the_order_of_ids() -> None:
 
 
 def test_unigram_model_has_no_reachability() -> None:
-    assert vocabulary_metrics.measure_unreachable(Pieces(make_unigram("▁a", "a"))) is None
+    assert vocabulary_report.measure_unreachable(Pieces(make_unigram("▁a", "a"))) is None
 
 
 @pytest.mark.thorough
@@ -161,7 +157,7 @@ def test_normalization_is_idempotent_for_every_character(lower_case: bool, strip
 
 def test_character_is_covered_with_both_forms_or_as_a_word_of_its_own() -> None:
     pieces = Pieces(make_wordpiece("a", "##a", "b", "##c", "(", "中", "ab"))
-    result = vocabulary_metrics.measure_alphabet(pieces, {"aa": 5, "ab": 1, "c": 2, "(": 3, "中": 1, "é": 4})
+    result = vocabulary_report.measure_alphabet(pieces, {"aa": 5, "ab": 1, "c": 2, "(": 3, "中": 1, "é": 4})
     assert result == {
         "characters": 6,
         "covered": 3,
@@ -172,7 +168,7 @@ def test_character_is_covered_with_both_forms_or_as_a_word_of_its_own() -> None:
 
 def test_alphabet_coverage_uses_normalized_characters() -> None:
     pieces = Pieces(make_wordpiece("e", "##e", casing=UNCASED))
-    assert vocabulary_metrics.measure_alphabet(pieces, {"Éé": 1, "E\u0301": 1})["covered_share"] == 1
+    assert vocabulary_report.measure_alphabet(pieces, {"Éé": 1, "E\u0301": 1})["covered_share"] == 1
 
 
 @given(
@@ -185,9 +181,9 @@ def test_no_word_of_covered_characters_is_unknown(
 ) -> None:
     view = Pieces(make_wordpiece(*pieces, casing=casing))
     words = {word: 1 for text in texts for word in Pretokenizer()(text)}
-    missing = {character for character, _ in vocabulary_metrics.measure_alphabet(view, words)["missing"]}
+    missing = {character for character, _ in vocabulary_report.measure_alphabet(view, words)["missing"]}
     known = {word: 1 for word in words if not missing & set(word)}
-    assert vocabulary_metrics.measure_words(view, known)["unknown_words"] == 0
+    assert vocabulary_report.measure_words(view, known)["unknown_words"] == 0
 
 
 # Published vocabularies
@@ -250,7 +246,7 @@ def test_published_vocabularies_have_known_numbers_of_unreachable_pieces(
     file: str, num_unreachable: int, casing: Casing
 ) -> None:
     pieces = Pieces(load_published_vocabulary(str(Path(str(DATA)) / "benchmarks" / file)).tokenizer)
-    result = vocabulary_metrics.measure_unreachable(pieces)
+    result = vocabulary_report.measure_unreachable(pieces)
     assert result is not None
     assert result["all"] == num_unreachable
     assert measure_casing(pieces.tokenizer) == casing

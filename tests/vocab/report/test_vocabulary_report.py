@@ -150,15 +150,14 @@ def test_benchmark_lengths_include_special_tokens(benchmarks: Path) -> None:
     assert [entry["name"] for entry in evaluation["sets"]] == ["biosses", "ebm-pico", "mine"]
     tokenizer = make_tokenizer()
     tokenizer.post_processor = BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    for benchmark_texts in load_benchmark_texts(str(benchmarks)):
-        for entry in evaluation["sets"]:
-            if entry["name"] == benchmark_texts.name:
-                lengths = [
-                    len(tokenizer.encode(first, second[0] if second else None))
-                    for first, *second in benchmark_texts.inputs
-                ]
-                assert entry["lengths"][0] == round(sum(lengths) / len(lengths), 9)
-                assert entry["inputs"] == len(lengths)
+    texts_by_name = load_benchmark_texts(str(benchmarks))
+    for entry in evaluation["sets"]:
+        lengths = [
+            len(tokenizer.encode(first, second[0] if second else None))
+            for first, *second in texts_by_name[entry["name"]]
+        ]
+        assert entry["lengths"][0] == round(sum(lengths) / len(lengths), 9)
+        assert entry["inputs"] == len(lengths)
     assert evaluation["sets"][1]["published"] == {"bert": 30.7, "pubmedbert": 25.1}
     assert evaluation["sets"][2]["published"] is None
 
