@@ -10,7 +10,7 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from bioshards.corpus.errors import UsageError
 from bioshards.corpus.preset_names import explain_absent_presets
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from bioshards.corpus.shards.input_dirs import DocumentsInput
     from bioshards.corpus.ui.progress import StepBar
     from bioshards.pipelines.run import CommandLine, Session
+    from bioshards.vocab.encode import Encoder
     from bioshards.vocab.pretraining.build import PretrainingJob, ShardGroup
-    from bioshards.vocab.pretraining.pretraining_inputs import OverlapLists, Vocabulary
+    from bioshards.vocab.pretraining.pretraining_inputs import OverlapLists
 
 NAME: Final = "shards_to_pretraining"
 DESCRIPTION: Final = """\
@@ -172,17 +173,13 @@ class PretrainingOptions(DocumentsOptions):
                 )
         else:
             base = example_recipes.DEFAULTS[self.objective or "electra"]
-        overrides: dict[str, Any] = {
-            "max_seq_length": self.max_seq_length,
-            "short_seq_prob": self.short_seq_prob,
-            "single_segment_prob": self.single_segment_prob,
-            "dupe_factor": self.dupe_factor,
+        given = {
+            field.name: value
+            for field in dataclasses.fields(ExampleRecipe)
+            if (value := getattr(self, field.name)) is not None
         }
-        given = {name: value for name, value in overrides.items() if value is not None}
         try:
-            return dataclasses.replace(
-                base, **given, keep_overflow=self.keep_overflow, as_published=self.as_published
-            )
+            return dataclasses.replace(base, **given)
         except ValueError as error:
             raise UsageError(str(error)) from error
 
@@ -204,11 +201,11 @@ def run(options: PretrainingOptions, line: CommandLine) -> int:
     vocab = PathOption("--vocab", str(options.vocab), is_used_by_workers=False)
     session = documents.open_documents_session(line, options, [vocab])
     inputs = documents.load_inputs(session, options)
-    vocabulary = pretraining_inputs.load_vocabulary(session.storage, vocab.path)
-    pretraining_inputs.check_vocabulary(session.storage, inputs, vocabulary.encoder, vocab.path)
+    encoder = pretraining_inputs.load_vocabulary(session.storage, vocab.path)
+    pretraining_inputs.check_vocabulary(session.storage, inputs, encoder, vocab.path)
     overlap_lists = pretraining_inputs.load_overlap_lists(session.storage, inputs)
     groups = list(group_shards(inputs, options.seed, overlap_lists))
-    job = _make_job(options, session, inputs, overlap_lists, vocabulary)
+    job = _make_job(options, session, inputs, overlap_lists, encoder)
     check_output(job)
     spec = JobSpec(NAME, job.output.path, len(groups), ("vocab",), job.config.library_versions)
 
@@ -225,7 +222,7 @@ def run(options: PretrainingOptions, line: CommandLine) -> int:
             print(documents.format_finished(job, inputs))
         else:
             output_layout.reset(job.storage, job.output)
-            job.save_vocabulary(vocabulary.tokenizer_json)
+            job.save_vocabulary(encoder)
             workers = min(options.workers, max(1, len(groups)))
             result = session.execute(job, spec, build, workers, _list_bars(job, groups))
             check_published(result)
@@ -251,7 +248,7 @@ def _make_job(
     session: Session,
     inputs: Sequence[DocumentsInput],
     overlap_lists: OverlapLists,
-    vocabulary: Vocabulary,
+    encoder: Encoder,
 ) -> PretrainingJob:
     from bioshards.corpus.manifest import (
         PretrainingConfig,
@@ -267,11 +264,11 @@ def _make_job(
     config = PretrainingConfig(
         pipeline=NAME,
         format=FORMAT,
-        **options.make_recipe().to_dict(),
+        **dataclasses.asdict(options.make_recipe()),
         seed=options.seed,
         validation_fraction=options.validation_fraction,
         max_shard_mb=options.max_shard_mb,
-        vocabulary=VocabularyIdentity(vocabulary.sha256, vocabulary.encoder.size),
+        vocabulary=VocabularyIdentity(encoder.sha256, encoder.size),
         library_versions=find_versions(["tokenizers"]),
     )
     return PretrainingJob(

@@ -10,6 +10,7 @@ chunks that are not in the cache.
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 from array import array
 from collections.abc import Callable, Sequence
@@ -61,6 +62,7 @@ class Encoder:
     Beam's workers do, gets one shared encoder with one cache.
 
     Attributes:
+        tokenizer_json, sha256: content of the file, and its SHA-256.
         size: highest id plus one.
         special_ids: id of each special token by its text: ``special_ids["[CLS]"]``.
         unknown_id: id of the unknown token; -1 if there is none.
@@ -74,7 +76,7 @@ class Encoder:
         Args:
             special_as_text: encode special tokens within a text, such as ``[SEP]``, as ordinary characters
                 (the library's ``encode_special_tokens``; as SentencePiece does, ``<pad>``, too).
-            storage: storage of the folder; the local one by default.
+            storage: the local one by default.
 
         Raises:
             FileNotFoundError: the folder or its tokenizer.json is missing.
@@ -85,6 +87,7 @@ class Encoder:
 
     def _initialize(self, path: str, data: bytes, special_as_text: bool) -> None:
         self._pickle_args = path, data, special_as_text
+        self.tokenizer_json, self.sha256 = data, hashlib.sha256(data).hexdigest()
         try:
             self._hf_tokenizer: Tokenizer = Tokenizer.from_buffer(data)
         except Exception as error:  # the library raises bare exceptions

@@ -6,6 +6,7 @@ not built again, unless an output is missing.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +33,6 @@ from bioshards.vocab.pretraining.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.pretraining_inputs import read_overlap_ids
 from bioshards.vocab.pretraining.row_plan import Int64Array, TokenBlock, plan_rows
 
-TOKENIZER_FILE: Final = "tokenizer.json"
 MIN_GROUP_BYTES: Final = 16_000_000
 """Minimum bytes of a group, about 10,000 abstracts."""
 MAX_DOCUMENT_TOKENS: Final = 10_000_000
@@ -48,8 +48,7 @@ class PretrainingJob:
     the work folder.
 
     Attributes:
-        config: the options that fix the bytes of the output, as the manifest has them.
-        inputs: the input directories as the manifest lists them.
+        config, inputs: as the manifest has them; the options that fix the bytes of the output.
         run: facts about this run; the last step completes them.
         max_rejected: accepted fraction of rejected documents.
     """
@@ -64,26 +63,18 @@ class PretrainingJob:
     @property
     def recipe(self) -> ExampleRecipe:
         """Return the objective and its options."""
-        config = self.config
-        return ExampleRecipe(
-            objective=config.objective,
-            max_seq_length=config.max_seq_length,
-            short_seq_prob=config.short_seq_prob,
-            single_segment_prob=config.single_segment_prob,
-            dupe_factor=config.dupe_factor,
-            keep_overflow=config.keep_overflow,
-            as_published=config.as_published,
-        )
+        names = [field.name for field in dataclasses.fields(ExampleRecipe)]
+        return ExampleRecipe(**{name: getattr(self.config, name) for name in names})
 
     @property
     def inputs_key(self) -> str:
         """Return the key of the inputs, by which a finished output is known."""
         return make_key(msgspec.to_builtins(self.inputs))
 
-    def save_vocabulary(self, tokenizer_json: bytes) -> None:
+    def save_vocabulary(self, encoder: Encoder) -> None:
         """Write the vocabulary to the work folder, for :meth:`load_encoder`."""
-        with self.storage.write(f"{self.output.work_folder}/{TOKENIZER_FILE}") as file:
-            file.write(tokenizer_json)
+        with self.storage.write(f"{self.output.work_folder}/tokenizer.json") as file:
+            file.write(encoder.tokenizer_json)
 
     def load_encoder(self) -> Encoder:
         """Return the encoder of the vocabulary in the work folder; a process loads it once."""
@@ -99,7 +90,7 @@ _encoders: dict[str, Encoder] = {}
 
 @dataclass(frozen=True, slots=True)
 class ShardGroup:
-    """Consecutive shards of one directory: the unit of building rows.
+    """Consecutive shards of one directory, the unit of building rows.
 
     Articles by ranges of ids may be a thousand shards of two documents each.  BERT's pairs need other
     documents to draw from, and a trainer needs few files.  A group depends on the shards of its directory
@@ -108,8 +99,6 @@ class ShardGroup:
     Attributes:
         name: 16 hexadecimal digits, a hash of the seed and of all content to read, so that names sort in
             random order.
-        folder: the directory.
-        shards: manifest entries of the shards.
         overlap_lists: directories of full text that list abstracts of this one, with the SHA-256 of the
             lists.
     """
@@ -158,13 +147,9 @@ class BuildResult:
     """Result of building one shard group.
 
     Attributes:
-        name: name of the group.
-        outputs: shards, as listed in the manifest.
         split_counts: counts by split, with the fields of ``SplitCounts``.
         tokens_by_year: number of tokens by source and year of publication.
-        documents: number of documents that were read.
-        dropped: number of dropped documents by reason.
-        rejected: number of rejected documents by reason.
+        dropped, rejected: numbers of documents by reason.
         failures: shards that cannot be read, with the reasons.
         is_cached: True if the rows were built by an earlier run.
     """
@@ -181,18 +166,17 @@ class BuildResult:
 
     def counters(self) -> dict[str, int]:
         """Return the metrics of the step."""
-        return {
+        metrics = {
             "skipped": int(self.is_cached),
             "failed": int(bool(self.failures)),
             "documents": self.documents,
             **{f"dropped_{reason}": count for reason, count in self.dropped.items()},
             **{f"rejected_{reason}": count for reason, count in self.rejected.items()},
-            **{
-                f"{split}_{name}": counts.get(name, 0)
-                for split, counts in self.split_counts.items()
-                for name in ("documents", "rows", "tokens", "lost_tokens")
-            },
         }
+        for split, counts in self.split_counts.items():
+            for name in ("documents", "rows", "tokens", "lost_tokens"):
+                metrics[f"{split}_{name}"] = counts.get(name, 0)
+        return metrics
 
 
 def build_group(job: PretrainingJob, group: ShardGroup) -> BuildResult:
@@ -202,22 +186,19 @@ def build_group(job: PretrainingJob, group: ShardGroup) -> BuildResult:
     report_path = output.work_path(f"build_reports/{group.name}.json")
     if storage.exists(report_path):
         result = convert(storage.read_json(report_path), BuildResult)
-        if all(_is_written(storage, f"{output.path}/{shard.file}", shard) for shard in result.outputs):
+        paths = [f"{output.path}/{shard.file}" for shard in result.outputs]
+        sizes = [info.size for path in paths for info in storage.glob(path)]
+        if sizes == [shard.bytes for shard in result.outputs]:
             result.is_cached = True
             return result
         storage.remove(report_path)  # before new files of the same names
-    paths = {f"{group.folder}/{shard.file}": shard for shard in group.shards}
-    damages = {path: input_dirs.find_damage(storage, path, shard) for path, shard in paths.items()}
+    shards = {f"{group.folder}/{shard.file}": shard for shard in group.shards}
+    damages = {path: input_dirs.find_damage(storage, path, shard) for path, shard in shards.items()}
     if failures := [f"{path}: {damage}" for path, damage in damages.items() if damage]:
         return BuildResult(group.name, failures=failures)
     result = _Builder(job, group).build()
     storage.write_json(report_path, msgspec.to_builtins(result))
     return result
-
-
-def _is_written(storage: Storage, path: str, shard: Shard) -> bool:
-    """Return True if a shard exists with the listed size."""
-    return [file_info.size for file_info in storage.glob(path)] == [shard.bytes]
 
 
 class _Builder:
@@ -242,8 +223,7 @@ class _Builder:
         job, group = self._job, self._group
         count_config = CountConfig(validation_fraction=job.config.validation_fraction, seed=job.config.seed)
         overlap_ids = read_overlap_ids(job.storage, group.folder, group.overlap_lists, group.shards)
-        rejects_path = f"{job.output.path}/rejected/{group.name}.jsonl"
-        with RejectWriter(job.storage, rejects_path) as rejects:
+        with RejectWriter(job.storage, f"{job.output.path}/rejected/{group.name}.jsonl") as rejects:
             for shard in group.shards:
                 for batch in arrow_io.read_shards(job.storage, group.folder, [shard], _COLUMNS):
                     progress_notes.add_units(len(batch))
@@ -309,33 +289,28 @@ class _Builder:
         )
         file = f"{split}/data-{self._group.name}-{self._num_written[split]:05d}.arrow"
         self._num_written[split] += 1
-        schema = _make_schema(job, self._encoder, split, len(rows), rows.tokens)
+        encoder, recipe = self._encoder, job.recipe
+        metadata = {
+            "objective": recipe.objective,
+            "length": recipe.max_seq_length,
+            "vocabulary_sha256": job.config.vocabulary.sha256,
+            "vocabulary_size": encoder.size,
+            "special": {
+                "[PAD]": encoder.pad_id,
+                "[UNK]": encoder.unknown_id,
+                **{name: encoder.special_ids[name] for name in ("[CLS]", "[SEP]", "[MASK]")},
+            },
+            "split": split,
+            "rows": len(rows),
+            "tokens": rows.tokens,
+        }
+        schema = pretraining_schema.make_schema(encoder.size, recipe.has_labels, metadata)
         with job.storage.write(f"{job.output.path}/{file}") as shard_file:
             writer = HashingWriter(shard_file)
             with pa.ipc.new_stream(pa.PythonFile(writer, "w"), schema) as stream:
                 for batch in rows.iter_batches(schema):
                     stream.write_batch(batch)
         self._outputs.append(Shard(file, len(rows), writer.size, writer.sha256))
-
-
-def _make_schema(job: PretrainingJob, encoder: Encoder, split: str, rows: int, tokens: int) -> pa.Schema:
-    """Return the schema of a shard with these numbers of rows and tokens."""
-    recipe = job.recipe
-    metadata = {
-        "objective": recipe.objective,
-        "length": recipe.max_seq_length,
-        "vocabulary_sha256": job.config.vocabulary.sha256,
-        "vocabulary_size": encoder.size,
-        "special": {
-            "[PAD]": encoder.pad_id,
-            "[UNK]": encoder.unknown_id,
-            **{name: encoder.special_ids[name] for name in ("[CLS]", "[SEP]", "[MASK]")},
-        },
-        "split": split,
-        "rows": rows,
-        "tokens": tokens,
-    }
-    return pretraining_schema.make_schema(encoder.size, recipe.has_labels, metadata)
 
 
 def _encode_documents(batch: pa.RecordBatch, encoder: Encoder) -> tuple[Int64Array, EncodedBatch, Int64Array]:

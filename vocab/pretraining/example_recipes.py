@@ -6,9 +6,8 @@ objectives.py with an entry in ``BUILDERS``.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from bioshards.corpus.errors import InvalidValueError
 
@@ -37,21 +36,9 @@ OBJECTIVES: Final[dict[str, PretrainingObjective]] = {
         loss_reason="overflow",
         options=frozenset({"--short-seq-prob", "--single-segment-prob", "--keep-overflow"}),
     ),
-    "bert": PretrainingObjective(
-        has_labels=True,
-        loss_reason="truncated",
-        options=frozenset({"--short-seq-prob"}),
-    ),
-    "albert": PretrainingObjective(
-        has_labels=True,
-        loss_reason="truncated",
-        options=frozenset({"--short-seq-prob", "--as-published"}),
-    ),
-    "plain": PretrainingObjective(
-        has_labels=False,
-        loss_reason=None,
-        options=frozenset(),
-    ),
+    "bert": PretrainingObjective(True, "truncated", frozenset({"--short-seq-prob"})),
+    "albert": PretrainingObjective(True, "truncated", frozenset({"--short-seq-prob", "--as-published"})),
+    "plain": PretrainingObjective(False, None, frozenset()),
 }
 """Objectives by the value of ``--objective``."""
 
@@ -96,30 +83,23 @@ class ExampleRecipe:
                 f"--max-seq-length {self.max_seq_length:,} is above {MAX_SEQ_LENGTH:,}: positions in a row "
                 "are 16 bits"
             )
-        for name, value in (
-            ("short-seq-prob", self.short_seq_prob),
-            ("single-segment-prob", self.single_segment_prob),
-        ):
+        fractions = {
+            "--short-seq-prob": self.short_seq_prob,
+            "--single-segment-prob": self.single_segment_prob,
+        }
+        for option, value in fractions.items():
             if not 0 <= value <= 1:
-                raise InvalidValueError(f"--{name} {value} is not between 0 and 1")
+                raise InvalidValueError(f"{option} {value} is not between 0 and 1")
         if self.dupe_factor < 1:
             raise InvalidValueError(f"--dupe-factor {self.dupe_factor} is below 1")
-        for option, value in (
-            ("--short-seq-prob", self.short_seq_prob),
-            ("--single-segment-prob", self.single_segment_prob),
-            ("--keep-overflow", self.keep_overflow),
-            ("--as-published", self.as_published),
-        ):
+        flags = {"--keep-overflow": self.keep_overflow, "--as-published": self.as_published}
+        for option, value in {**fractions, **flags}.items():
             if value and option not in OBJECTIVES[self.objective].options:
                 accepting = [name for name, objective in OBJECTIVES.items() if option in objective.options]
                 raise InvalidValueError(
                     f"{option} does not apply to --objective {self.objective}, only to "
                     f"{' and '.join(accepting)}"
                 )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields for a manifest."""
-        return dataclasses.asdict(self)
 
     @property
     def has_labels(self) -> bool:

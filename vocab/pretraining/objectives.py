@@ -9,11 +9,11 @@ the same on every runner, in every order and after every restart.
 from __future__ import annotations
 
 import hashlib
-import random
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from random import Random
 from typing import Final, NamedTuple, Protocol
 
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
@@ -63,32 +63,16 @@ def count_tokens(ranges: Sequence[TokenRange]) -> int:
     return sum(stop - start for start, stop in ranges)
 
 
-class RandomSource(Protocol):
-    """Source of the random numbers of a row builder."""
-
-    def random(self) -> float:
-        """Return a number from 0 to below 1."""
-
-    def randint(self, a: int, b: int) -> int:
-        """Return an integer from a to b, both included."""
-
-
-class DocumentRng:
+class DocumentRng(Random):
     """Random numbers that are reseeded for each document.
 
     ``random()`` of the Mersenne Twister is the same in every version of Python.  ``randint()`` of the
     standard library is not, so it is derived from ``random()`` here.
     """
 
-    def __init__(self) -> None:
-        twister = random.Random()
-        self.random = twister.random
-        # The seed() of the C class: random.Random.seed() inspects the type of every key before it calls this.
-        self._seed = super(random.Random, twister).seed
-
     def reseed(self, key: int) -> DocumentRng:
         """Restart with a key of :func:`derive_document_key`, and return this object."""
-        self._seed(key)
+        super(Random, self).seed(key)  # of the C class: Random.seed() inspects the type of every key before
         return self
 
     def randint(self, a: int, b: int) -> int:
@@ -116,7 +100,7 @@ _UNBOUNDED: Final = 100_000
 
 
 def build_electra_rows(
-    document: int, document_edges: DocumentEdges, rng: RandomSource, recipe: ExampleRecipe
+    document: int, document_edges: DocumentEdges, rng: Random, recipe: ExampleRecipe
 ) -> Iterator[ExampleRow]:
     """Yield the rows of ELECTRA: two segments of one document, sometimes short or of one segment.
 
@@ -142,18 +126,14 @@ def build_electra_rows(
             target_length = _draw_target_length(rng, recipe)
 
 
-def _draw_target_length(rng: RandomSource, recipe: ExampleRecipe) -> int:
+def _draw_target_length(rng: Random, recipe: ExampleRecipe) -> int:
     if rng.random() < recipe.short_seq_prob:
         return rng.randint(_MIN_ELECTRA_LENGTH, recipe.max_seq_length)
     return recipe.max_seq_length
 
 
 def _build_electra_row(
-    document: int,
-    pending: list[TokenRange],
-    target_length: int,
-    rng: RandomSource,
-    recipe: ExampleRecipe,
+    document: int, pending: list[TokenRange], target_length: int, rng: Random, recipe: ExampleRecipe
 ) -> tuple[ExampleRow, list[TokenRange]]:
     """Return a row of the pending sentences, and the sentences that remain pending."""
     segment_a_target = (
@@ -213,7 +193,7 @@ NOT_IN_ORDER: Final = 1
 
 
 def build_pair_rows(
-    document: int, document_edges: DocumentEdges, rng: RandomSource, recipe: ExampleRecipe
+    document: int, document_edges: DocumentEdges, rng: Random, recipe: ExampleRecipe
 ) -> Iterator[ExampleRow]:
     """Yield the rows of BERT and ALBERT: pairs for next-sentence and sentence-order prediction.
 
@@ -247,7 +227,10 @@ def build_pair_rows(
         end = bisect_left(edges, start_a + target_length, start + 1, sentences)
         is_single_sentence = end - start == 1
         if is_single_sentence and not should_pair_single_sentence:
-            yield _build_single_segment_row(document, (start_a, edges[end]), max_tokens + 1, random)
+            sentence, no_sentence = (start_a, edges[end]), (edges[end], edges[end])
+            truncated_a, _ = _truncate_pair(sentence, no_sentence, max_tokens + 1, random)
+            lost_tokens = count_tokens([sentence]) - count_tokens([truncated_a])
+            yield ExampleRow([truncated_a], [], document, NO_LABEL, lost_tokens)
             start = end
             continue
         middle = end if is_single_sentence else start + randint(1, end - start - 1)
@@ -274,16 +257,6 @@ def build_pair_rows(
             other_document_tokens = size_b
         yield ExampleRow([truncated_a], [truncated_b], document, label, lost_tokens, other_document_tokens)
         start = end
-
-
-def _build_single_segment_row(
-    document: int, sentence: TokenRange, max_tokens: int, random: Callable[[], float]
-) -> ExampleRow:
-    """Return the row of a sentence without a second segment."""
-    start, end = sentence
-    truncated, _ = _truncate_pair(sentence, (end, end), max_tokens, random)
-    lost_tokens = end - start - (truncated[1] - truncated[0])
-    return ExampleRow([truncated], [], document, NO_LABEL, lost_tokens)
 
 
 def _draw_other_document(document: int, num_documents: int, randint: Callable[[int, int], int]) -> int:
@@ -366,39 +339,21 @@ def pack_documents(
         yield ExampleRow(ranges, [], first_document)
 
 
-RowBuilder = Callable[[DocumentEdges, Sequence[int], ExampleRecipe], Iterator[ExampleRow]]
-"""Build the rows of one pass over documents, given the edges and the key of each document.
-
-The rows that start with one document follow one another.
-"""
+BUILDERS: Final = {"electra": build_electra_rows, "bert": build_pair_rows, "albert": build_pair_rows}
+"""Builders by objective, of those whose rows begin with one document each; ``plain`` packs all documents."""
 
 
-def _for_each_document(
-    build_document: Callable[[int, DocumentEdges, RandomSource, ExampleRecipe], Iterator[ExampleRow]],
-) -> RowBuilder:
-    """Return a builder that takes the documents in order, each with random numbers of its own."""
-
-    def build_rows(
-        document_edges: DocumentEdges, document_keys: Sequence[int], recipe: ExampleRecipe
-    ) -> Iterator[ExampleRow]:
-        rng = DocumentRng()
-        for document, document_key in enumerate(document_keys):
-            yield from build_document(document, document_edges, rng.reseed(document_key), recipe)
-
-    return build_rows
-
-
-def _pack_in_key_order(
+def build_rows(
     document_edges: DocumentEdges, document_keys: Sequence[int], recipe: ExampleRecipe
 ) -> Iterator[ExampleRow]:
-    order = sorted(range(len(document_keys)), key=document_keys.__getitem__)
-    return pack_documents(order, document_edges, recipe)
+    """Yield the rows of one pass over documents, given the edges and the key of each document.
 
-
-BUILDERS: Final[dict[str, RowBuilder]] = {
-    "electra": _for_each_document(build_electra_rows),
-    "bert": _for_each_document(build_pair_rows),
-    "albert": _for_each_document(build_pair_rows),
-    "plain": _pack_in_key_order,
-}
-"""Builders by objective."""
+    The rows that start with one document follow one another.
+    """
+    if recipe.objective == "plain":
+        order = sorted(range(len(document_keys)), key=document_keys.__getitem__)
+        yield from pack_documents(order, document_edges, recipe)
+        return
+    build_document_rows, rng = BUILDERS[recipe.objective], DocumentRng()
+    for document, document_key in enumerate(document_keys):
+        yield from build_document_rows(document, document_edges, rng.reseed(document_key), recipe)

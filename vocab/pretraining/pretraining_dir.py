@@ -33,11 +33,9 @@ from bioshards.vocab.pretraining.example_recipes import OBJECTIVES
 def publish(job: PretrainingJob, built: Sequence[BuildResult]) -> PublishResult:
     """Write the index files of ``datasets``, and the manifest last."""
     totals = _sum_results(built, job.config.objective)
-    if problem := _find_problem(built, totals, job.max_rejected):
-        return PublishResult(problem)
     outputs = sorted((output for result in built for output in result.outputs), key=lambda item: item.file)
-    if inconsistency := _find_inconsistency(totals, outputs):
-        return PublishResult(inconsistency)
+    if problem := _find_problem(built, totals, job.max_rejected) or _find_inconsistency(totals, outputs):
+        return PublishResult(problem)
     _remove_stale_files(job, outputs, built)
     manifest = PretrainingManifest(
         config=job.config, inputs=job.inputs, outputs=tuple(outputs), counts=totals, run=job.run
@@ -49,8 +47,8 @@ def publish(job: PretrainingJob, built: Sequence[BuildResult]) -> PublishResult:
     }
 
     def write(name: str) -> None:
-        with job.storage.write(f"{job.output.path}/{name}") as out:
-            out.write(contents[name].encode())
+        with job.storage.write(f"{job.output.path}/{name}") as file:
+            file.write(contents[name].encode())
 
     parallel_for_each(job.storage, write, contents)
     write_manifest(job.storage, job.output.manifest_path, finish_manifest(manifest, job.inputs_key))
@@ -80,14 +78,12 @@ def _sum_results(results: Sequence[BuildResult], objective: str) -> PretrainingC
     sources = sorted({source for result in results for source in result.tokens_by_year})
     return PretrainingCounts(
         documents=sum(result.documents for result in results),
-        dropped=dict(sorted((+_sum_counts(result.dropped for result in results)).items())),
-        rejected=dict(sorted(_sum_counts(result.rejected for result in results).items())),
+        dropped=dict(+_sum_counts(result.dropped for result in results)),
+        rejected=_sum_counts(result.rejected for result in results),
         train=_sum_split(results, "train", objective),
         validation=_sum_split(results, "validation", objective),
         years={
-            source: dict(
-                sorted(_sum_counts(result.tokens_by_year.get(source, {}) for result in results).items())
-            )
+            source: _sum_counts(result.tokens_by_year.get(source, {}) for result in results)
             for source in sources
         },
     )
@@ -104,10 +100,11 @@ def _sum_split(results: Sequence[BuildResult], split: str, objective: str) -> Sp
 
 
 def _sum_counts(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    """Return the sums by name, sorted."""
     total: Counter[str] = Counter()
     for count in counts:
         total.update(count)
-    return total
+    return Counter(dict(sorted(total.items())))
 
 
 def _find_problem(
@@ -161,12 +158,8 @@ def _remove_stale_files(
     """Remove files of other inputs."""
     storage, output = job.storage, job.output
     shard_paths = {f"{output.path}/{shard.file}" for shard in outputs}
-    sweep(
-        storage,
-        [f"{output.path}/{split}" for split in SPLITS],
-        shard_paths,
-        lambda name: name.startswith("data-"),
-    )
+    split_folders = [f"{output.path}/{split}" for split in SPLITS]
+    sweep(storage, split_folders, shard_paths, lambda name: name.startswith("data-"))
     report_paths = {output.work_path(f"build_reports/{result.name}.json") for result in results}
     sweep(storage, [output.work_path("build_reports")], report_paths)
     rejects_paths = {f"{output.path}/rejected/{result.name}.jsonl" for result in results if result.rejected}

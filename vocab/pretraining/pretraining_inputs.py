@@ -9,10 +9,8 @@ The vocabulary is checked against a sample of each input.  One of other text or 
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,11 +44,8 @@ def load_overlap_lists(storage: Storage, inputs: Sequence[DocumentsInput]) -> Ov
         if documents.pipeline == "pubmed_to_shards"
     }
     overlap_lists: OverlapLists = {folder: {} for folder in folder_by_identity.values()}
-    for documents in inputs:
-        entries = (
-            arrow_io.read_documents_manifest(storage, documents.folder).overlap if folder_by_identity else ()
-        )
-        for entry in entries:
+    for documents in inputs if folder_by_identity else ():
+        for entry in arrow_io.read_documents_manifest(storage, documents.folder).overlap:
             if entry.abstracts_sha256 not in folder_by_identity:
                 raise InputError(
                     f"{documents.folder}/{full_text_overlap.FILE_NAME} lists abstracts of other shards "
@@ -67,10 +62,7 @@ def load_overlap_lists(storage: Storage, inputs: Sequence[DocumentsInput]) -> Ov
 
 
 def read_overlap_ids(
-    storage: Storage,
-    folder: str,
-    overlap_lists: Sequence[tuple[str, str]],
-    shard_entries: Sequence[Shard],
+    storage: Storage, folder: str, overlap_lists: Sequence[tuple[str, str]], shards: Sequence[Shard]
 ) -> pa.Array:
     """Return the listed ids of abstracts in some shards of a directory.
 
@@ -79,11 +71,10 @@ def read_overlap_ids(
 
     Args:
         overlap_lists: directories of full text, with the SHA-256 of their lists.
-        shard_entries: manifest entries of the shards.
     """
     if not overlap_lists:
         return pa.array([], pa.string())
-    id_batches = [batch["id"] for batch in arrow_io.read_shards(storage, folder, shard_entries, ["id"])]
+    id_batches = [batch["id"] for batch in arrow_io.read_shards(storage, folder, shards, ["id"])]
     shard_ids = pa.chunked_array(id_batches, pa.string()).combine_chunks()
     listed_ids = [_read_list_ids(storage, *overlap_list, folder) for overlap_list in overlap_lists]
     return pa.concat_arrays(
@@ -106,16 +97,8 @@ def _read_list_ids(storage: Storage, full_text_folder: str, sha256: str, folder:
     return _cached_ids[full_text_folder, sha256]
 
 
-class Vocabulary(NamedTuple):
-    """A vocabulary: its encoder, the bytes of its tokenizer.json and their SHA-256."""
-
-    encoder: Encoder
-    tokenizer_json: bytes
-    sha256: str
-
-
-def load_vocabulary(storage: Storage, folder: str) -> Vocabulary:
-    """Load the vocabulary of a folder.
+def load_vocabulary(storage: Storage, folder: str) -> Encoder:
+    """Return the encoder of the vocabulary in a folder.
 
     Raises:
         InputError: there is none, or it is not as its manifest lists it.
@@ -126,9 +109,6 @@ def load_vocabulary(storage: Storage, folder: str) -> Vocabulary:
         raise
     except (OSError, ValueError) as error:
         raise InputError(f"--vocab: {error}".rstrip(".")) from error
-    with storage.open(f"{folder}/tokenizer.json") as file:
-        tokenizer_json = file.read()
-    digest = hashlib.sha256(tokenizer_json).hexdigest()
     if storage.exists(f"{folder}/manifest.json"):
         try:
             manifest = read_manifest(storage, folder)
@@ -140,12 +120,12 @@ def load_vocabulary(storage: Storage, folder: str) -> Vocabulary:
                 "--output of a bioshards vocab build"
             )
         listed_digests = {output.file: output.sha256 for output in manifest.outputs}
-        if listed_digests.get("tokenizer.json", digest) != digest:
+        if listed_digests.get("tokenizer.json", encoder.sha256) != encoder.sha256:
             raise InputError(
                 f"--vocab {folder}: tokenizer.json is not the one that its manifest.json lists; one of "
                 "the two has been changed. Build the vocabulary again"
             )
-    return Vocabulary(encoder, tokenizer_json, digest)
+    return encoder
 
 
 def check_vocabulary(
@@ -162,43 +142,39 @@ def check_vocabulary(
                 f"--vocab {vocabulary_folder} has no special token {name}, which all objectives need. Give "
                 "the --output of a bioshards vocab build"
             )
+    keeps_case = encoder.encode(_ALPHABET) != encoder.encode(_ALPHABET.upper())
     for documents in inputs:
         sentences = _sample_sentences(storage, documents)
         if sentences is None:
             raise InputError(
                 f"{documents.folder} has no documents. The funnel in its manifest.json has the drop reasons"
             )
-        _check_sample(sentences, encoder, vocabulary_folder, documents.folder)
+        misfit = f"--vocab {vocabulary_folder} does not fit {documents.folder}: "
+        ids = encoder.encode_all(sentences).ids
+        num_unknown = int((ids == encoder.unknown_id).sum())
+        if num_unknown > MAX_UNKNOWN_SHARE * len(ids):
+            raise InputError(
+                f"{misfit}{num_unknown / len(ids):.0%} of the tokens of its first documents are [UNK]. Build "
+                "a vocabulary of these documents: bioshards vocab build"
+            )
+        if keeps_case and len(ids) and not any(text != text.lower() for text in sentences.to_pylist()):
+            raise InputError(
+                f"{misfit}it is cased, and the documents are in lower case, so that thousands of its pieces "
+                "would never be used. Give a lower-case vocabulary, or documents as written (without "
+                "--preset electramed or --lower-case)"
+            )
 
 
 def _sample_sentences(storage: Storage, documents: DocumentsInput) -> pa.Array | None:
     """Return the sentences of the first documents; None if there are no documents."""
-    shard_entries = [shard for shard in documents.shards if shard.rows]
+    shards = [shard for shard in documents.shards if shard.rows]
     try:
-        batches = arrow_io.read_shards(storage, documents.folder, shard_entries, ["sentences"])
-        samples = [batch["sentences"].slice(0, _SAMPLE_DOCUMENTS) for batch in itertools.islice(batches, 1)]
-        for sentences in samples:
+        for batch in arrow_io.read_shards(storage, documents.folder, shards, ["sentences"]):
+            sentences = batch["sentences"].slice(0, _SAMPLE_DOCUMENTS)
             sentences.validate(full=True)  # a damaged file may have lists that point anywhere
+            return sentences.flatten()
     except TransientStorageError:
         raise
     except (OSError, pa.ArrowException):
         return pa.array([], pa.string())  # the run reports damaged shards
-    return samples[0].flatten() if samples else None
-
-
-def _check_sample(sentences: pa.Array, encoder: Encoder, vocabulary_folder: str, folder: str) -> None:
-    ids = encoder.encode_all(sentences).ids
-    num_unknown = int((ids == encoder.unknown_id).sum())
-    if num_unknown > MAX_UNKNOWN_SHARE * len(ids):
-        raise InputError(
-            f"--vocab {vocabulary_folder} does not fit {folder}: {num_unknown / len(ids):.0%} of the tokens "
-            "of its first documents are [UNK]. Build a vocabulary of these documents: "
-            "bioshards vocab build"
-        )
-    keeps_case = encoder.encode(_ALPHABET) != encoder.encode(_ALPHABET.upper())
-    if keeps_case and len(ids) and not any(text != text.lower() for text in sentences.to_pylist()):
-        raise InputError(
-            f"--vocab {vocabulary_folder} does not fit {folder}: it is cased, and the documents are in lower "
-            "case, so that thousands of its pieces would never be used. Give a lower-case vocabulary, or "
-            "documents as written (without --preset electramed or --lower-case)"
-        )
+    return None

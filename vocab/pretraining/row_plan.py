@@ -17,15 +17,9 @@ import pyarrow as pa
 from bioshards.corpus.shards.pretraining_schema import BATCH_ROWS, NO_LABEL
 from bioshards.corpus.splitmix import GAMMA, mix
 from bioshards.vocab.encode import EncodedBatch, Encoder
+from bioshards.vocab.pretraining import objectives
 from bioshards.vocab.pretraining.example_recipes import ExampleRecipe
-from bioshards.vocab.pretraining.objectives import (
-    BUILDERS,
-    CLS_RANGE,
-    SEP_RANGE,
-    ExampleRow,
-    TokenRange,
-    derive_document_key,
-)
+from bioshards.vocab.pretraining.objectives import CLS_RANGE, SEP_RANGE, ExampleRow, TokenRange
 
 Int64Array = np.ndarray[Any, np.dtype[np.int64]]
 KeyArray = np.ndarray[Any, np.dtype[np.uint64]]
@@ -49,13 +43,7 @@ class TokenBlock:
         self.tokens = 0
 
     def add(self, document_ids: pa.Array, sentence_counts: Int64Array, encoded: EncodedBatch) -> None:
-        """Add documents.
-
-        Args:
-            document_ids: array of strings.
-            sentence_counts: int64, number of sentences of each document.
-            encoded: the sentences of all documents, in order.
-        """
+        """Add documents, given their ids, their numbers of sentences, and all sentences in order."""
         ends = np.cumsum(sentence_counts)
         has_tokens = np.diff(encoded.offsets) > 0
         first_sentences = np.concatenate([[0], np.cumsum(has_tokens)])[ends] + len(self._edges) - 1
@@ -112,7 +100,6 @@ class RowPlan:
         """Add rows, of which many at a time cost little each.
 
         Args:
-            rows: a row or more.
             keys: key of the document and pass of each row.
             row_numbers: number of each row in its document and pass.
         """
@@ -159,12 +146,7 @@ class RowPlan:
         return np.argsort(keys, kind="stable")
 
     def iter_batches(self, schema: pa.Schema, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in the order of their keys.
-
-        Args:
-            schema: schema of ``pretraining_schema.make_schema``.
-            batch_rows: maximum number of rows of a batch.
-        """
+        """Yield the rows in the order of their keys, in batches of a schema of ``make_schema``."""
         order = self.sort_by_key()
         ids = self._block.get_token_ids()
         ranges = np.frombuffer(self._ranges, np.int64).reshape(-1, 2)
@@ -204,13 +186,12 @@ def plan_rows(block: TokenBlock, recipe: ExampleRecipe, seed: int, num_passes: i
 
     The rows that start with one document are numbered from 0 in each pass.
     """
-    build_rows = BUILDERS[recipe.objective]
     row_plan = RowPlan(block)
     document_ids = block.get_document_ids().to_pylist()
     for pass_number in range(num_passes):
-        document_keys = [derive_document_key(seed, pass_number, name) for name in document_ids]
+        document_keys = [objectives.derive_document_key(seed, pass_number, name) for name in document_ids]
         document, row_number = -1, 0
-        rows = build_rows(block, document_keys, recipe)
+        rows = objectives.build_rows(block, document_keys, recipe)
         while chunk := list(islice(rows, _CHUNK_ROWS)):
             documents = [row.document for row in chunk]
             row_numbers: list[int] = []

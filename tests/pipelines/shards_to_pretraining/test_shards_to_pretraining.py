@@ -641,7 +641,7 @@ def test_preset_gives_the_rows_of_its_recipe(
     arguments = ("--vocab", vocabulary, "--validation-fraction", 0.1, "--preset", name)
     assert run_shards_to_pretraining(*inputs, *arguments, "--output", tmp_path / "out") == 0
     config = load_config(tmp_path / "out")
-    assert {field: config[field] for field in recipe.to_dict()} == recipe.to_dict()
+    assert {field: config[field] for field in dataclasses.asdict(recipe)} == dataclasses.asdict(recipe)
     tokenizer = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
     counts = load_manifest(tmp_path / "out")["counts"]
     encoded = {
@@ -697,7 +697,7 @@ def test_options_override_a_preset(corpus: UniqueWordCorpus, tmp_path: Path) -> 
         example_recipes.PRESETS["pubmedbert"], max_seq_length=64, dupe_factor=2, short_seq_prob=0.0
     )
     config = load_config(tmp_path / "out")
-    assert {field: config[field] for field in expected.to_dict()} == expected.to_dict()
+    assert {field: config[field] for field in dataclasses.asdict(expected)} == dataclasses.asdict(expected)
 
 
 def test_defaults_are_those_of_the_reference_code() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -122,15 +122,14 @@ def make_build_config(
     **overrides: Any,
 ) -> MakeJob:
     """Return a configuration for ELECTRA rows of 16 tokens, with overrides, as a function of the output."""
-    sha256 = hashlib.sha256(encoder.__reduce__()[1][1]).hexdigest()
-    build._encoders[sha256] = encoder  # as if workers had loaded it
+    build._encoders[encoder.sha256] = encoder  # as if workers had loaded it
     recipe = recipe or ExampleRecipe("electra", 16, 0.05, 0.1)
     fields = {
         **msgspec.to_builtins(of_pretraining([]).config),
-        **recipe.to_dict(),
+        **dataclasses.asdict(recipe),
         "seed": 0,
         "validation_fraction": 0.25,
-        "vocabulary": {"sha256": sha256, "size": encoder.size},
+        "vocabulary": {"sha256": encoder.sha256, "size": encoder.size},
         **overrides,
     }
     config = msgspec.structs.replace(

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from itertools import accumulate
 from math import sqrt
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from bioshards.vocab.pretraining.objectives import ExampleRow, TokenRange
 from tests.support.paths import GOLDEN
@@ -44,10 +44,14 @@ def random_documents(count: int, seed: int) -> list[list[int]]:
     ]
 
 
-class ScriptedRandom:
+class ScriptedRandom(random.Random):
     """Random source with given draws: floats for ``random()``, integers for ``randint()``."""
 
+    def __new__(cls, *draws: float) -> Self:
+        return super().__new__(cls)
+
     def __init__(self, *draws: float) -> None:
+        super().__init__()
         self.remaining = list(draws)
 
     def random(self) -> float:

@@ -97,7 +97,10 @@ class ConstantRng(DocumentRng):
 
     def __init__(self, drawn: float) -> None:
         super().__init__()
-        self.random = lambda: drawn
+        self.drawn = drawn
+
+    def random(self) -> float:
+        return self.drawn
 
 
 HIGHEST = 1 - 2**-53

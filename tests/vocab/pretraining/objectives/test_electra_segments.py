@@ -18,7 +18,6 @@ from bioshards.vocab.pretraining.objectives import (
     NUM_PAIR_SPECIALS,
     DocumentRng,
     ExampleRow,
-    RandomSource,
     TokenRange,
     count_tokens,
     derive_document_key,
@@ -42,7 +41,7 @@ LONG = 0.99
 """A draw for the frequent case: a full row of two segments."""
 
 
-def build_rows(sentences: Sequence[int], rng: RandomSource, **recipe: Any) -> list[ExampleRow]:
+def build_rows(sentences: Sequence[int], rng: random.Random, **recipe: Any) -> list[ExampleRow]:
     return list(
         objectives.build_electra_rows(0, [sentence_offsets(sentences, 0)], rng, replace(PUBLISHED, **recipe))
     )
@@ -190,7 +189,7 @@ def test_kept_overflow_may_precede_text_of_its_original_row() -> None:
 # Rates
 
 
-def build_from_one_token_sentences(count: int, rng: RandomSource, **recipe: Any) -> list[ExampleRow]:
+def build_from_one_token_sentences(count: int, rng: random.Random, **recipe: Any) -> list[ExampleRow]:
     return build_rows([1] * count, rng, **recipe)
 
 

@@ -19,7 +19,6 @@ from bioshards.vocab.pretraining.objectives import (
     NUM_PAIR_SPECIALS,
     DocumentRng,
     ExampleRow,
-    RandomSource,
     TokenRange,
     count_tokens,
     derive_document_key,
@@ -58,7 +57,7 @@ def locate_segment(ranges: Sequence[TokenRange], offsets: Sequence[Sequence[int]
 
 
 def build_pairs(
-    documents: Sequence[Sequence[int]], rng: RandomSource, recipe: ExampleRecipe, document: int = 0
+    documents: Sequence[Sequence[int]], rng: random.Random, recipe: ExampleRecipe, document: int = 0
 ) -> list[Any]:
     """Return each row of a document as its two segments ([] for an empty one) and its label."""
     offsets = document_offsets(documents)
