@@ -7,7 +7,7 @@ depends on the results alone: same results, same bytes. Scores are in per cent, 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import msgspec
@@ -417,7 +417,8 @@ def _compare_models(first: SeedResults, second: SeedResults) -> Comparison:
         skip_reason = "not the same test examples"
     elif not shared_seeds:
         skip_reason = "no seed in common"
-    comparison = Comparison(
+    bounds = {} if skip_reason else _measure_difference(first, second, shared_seeds)
+    return Comparison(
         suite=first_result.suite,
         task=first_result.task,
         first=first.label,
@@ -425,20 +426,17 @@ def _compare_models(first: SeedResults, second: SeedResults) -> Comparison:
         seeds=shared_seeds,
         unshared_seeds=sorted(set(first.seeds) ^ set(second.seeds)),
         skip_reason=skip_reason,
+        **bounds,
     )
-    if skip_reason:
-        return comparison
+
+
+def _measure_difference(first: SeedResults, second: SeedResults, seeds: list[int]) -> dict[str, float]:
+    """Return the difference of two models' means over these seeds, its interval and its p-value."""
     second_stats, first_stats = (
-        [_resampling_stats(result) for result in model.results if result.seed in shared_seeds]
+        [_resampling_stats(result) for result in model.results if result.seed in seeds]
         for model in (second, first)
     )
-    difference = bootstrap.paired_bootstrap(
-        find_metric(first_result), second_stats, first_stats, score_name=first_result.main_score
-    )
-    return replace(
-        comparison,
-        difference=100 * difference.score,
-        low=100 * difference.low,
-        high=100 * difference.high,
-        p_value=difference.p_value,
-    )
+    metric, score_name = find_metric(first.first_result), first.first_result.main_score
+    paired = bootstrap.paired_bootstrap(metric, second_stats, first_stats, score_name=score_name)
+    difference, low, high = (100 * value for value in (paired.score, paired.low, paired.high))
+    return {"difference": difference, "low": low, "high": high, "p_value": paired.p_value}
