@@ -139,13 +139,9 @@ def find_entity_edges(
     relation: RelationInput, feature: RelationFeature, offsets: Sequence[tuple[int, int]]
 ) -> list[int]:
     """Return the token ranges of both entities as four edges; of ``start`` from the opening markers on."""
-    first_start, second_start = relation.first[0], relation.second[0]
-    if feature == "start":
-        first_start, second_start = relation.entity_starts
-    return [
-        *_find_token_range(first_start, relation.first[1], offsets),
-        *_find_token_range(second_start, relation.second[1], offsets),
-    ]
+    starts = relation.entity_starts if feature == "start" else (relation.first[0], relation.second[0])
+    spans = zip(starts, (relation.first[1], relation.second[1]), strict=True)
+    return [edge for start, end in spans for edge in _find_token_range(start, end, offsets)]
 
 
 def _find_token_range(start: int, end: int, offsets: Sequence[tuple[int, int]]) -> tuple[int, int]:
