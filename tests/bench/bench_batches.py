@@ -26,9 +26,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast
 
-from bioshards.train.data.counter_rng import make_row_keys
 from bioshards.train.data.loader import collate_rows, compute_token_capacity
-from bioshards.train.data.masking import MaskedRows, MaskingConfig, mask_rows
+from bioshards.train.data.masking import MaskedRows, MaskingConfig, make_row_keys, mask_rows
 from bioshards.train.data.piece_table import PieceTable
 from bioshards.train.data.pretraining_dataset import FlatRows, PretrainingDataset
 from bioshards.train.data.sampler import RowSampler

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
 from bioshards.train.batch import TOKEN_MULTIPLE, Batch, BatchCounts
-from bioshards.train.data.counter_rng import make_row_keys
-from bioshards.train.data.masking import MaskedRows, MaskingConfig, mask_rows
+from bioshards.train.data.masking import MaskedRows, MaskingConfig, make_row_keys, mask_rows
 from bioshards.train.data.piece_table import PieceTable
 from bioshards.train.data.pretraining_dataset import FlatRows, PretrainingDataset
 from bioshards.train.data.sampler import RowSampler
@@ -85,38 +84,33 @@ class StepLoader:
         piece_table: PieceTable,
         recipe: TrainRecipe,
         micro_batch_size: int,
-        *,
         rank: int = 0,
         world_size: int = 1,
         first_step: int = 0,
     ) -> None:
         self._dataset, self._piece_table, self._recipe = dataset, piece_table, recipe
         self._sampler = RowSampler(dataset.block_sizes, recipe.seed)
-        self._micro_batch_size, self._rows_per_process = micro_batch_size, recipe.batch_size // world_size
+        self.micro_batch_size, self._rows_per_process = micro_batch_size, recipe.batch_size // world_size
         self._rank, self._first_step = rank, first_step
         self._num_tokens = self._num_masked = 0  # constant sizes of batches; 0: the actual ones, rounded up
         if recipe.compile:
-            max_rate = max(recipe.mask_rate, recipe.final_mask_rate)
-            length = dataset.max_seq_length
-            budgets = MaskingConfig.of_recipe(recipe, max_rate).compute_budgets(np.array([length]), length)
+            masking = MaskingConfig.of_recipe(recipe, max(recipe.mask_rate, recipe.final_mask_rate))
+            budgets = masking.compute_budgets(np.array([dataset.max_seq_length]), dataset.max_seq_length)
             self._num_masked = micro_batch_size * int(budgets[0])
             self._num_tokens = compute_token_capacity(dataset, micro_batch_size)
 
     def load_step(self, step: int) -> list[tuple[Batch, BatchCounts]]:
         """Load the micro-batches of a step, in the order of their rows."""
-        num_rows, size = self._rows_per_process, self._micro_batch_size
+        num_rows, size = self._rows_per_process, self.micro_batch_size
         position = (
             self._first_step * self._dataset.rows
             + (step - self._first_step) * self._recipe.batch_size
             + self._rank * num_rows
         )
         mask_rate = self._recipe.mask_rate_at(step)
-        return [
-            self._make_batch(
-                *self._sampler.get_rows(position + start, min(size, num_rows - start)), mask_rate
-            )
-            for start in range(0, num_rows, size)
-        ]
+        starts = range(0, num_rows, size)
+        parts = [self._sampler.get_rows(position + start, min(size, num_rows - start)) for start in starts]
+        return [self._make_batch(epochs, row_ids, mask_rate) for epochs, row_ids in parts]
 
     def load_sequential(self, start: int, count: int) -> tuple[Batch, BatchCounts]:
         """Load consecutive rows with constant masks, for validation."""
@@ -130,24 +124,12 @@ class StepLoader:
     def _make_batch(
         self, epochs: NDArray[np.int64], row_ids: NDArray[np.int64], mask_rate: float
     ) -> tuple[Batch, BatchCounts]:
-        dataset = self._dataset
-        rows = dataset.gather_rows(row_ids)
-        masked = mask_rows(
-            rows.ids,
-            rows.offsets,
-            make_row_keys(self._recipe.seed, epochs, row_ids),
-            self._piece_table,
-            MaskingConfig.of_recipe(self._recipe, mask_rate),
-            dataset.max_seq_length,
-        )
-        batch = collate_rows(
-            rows,
-            masked,
-            dataset.special_ids["[PAD]"],
-            dataset.max_seq_length,
-            self._num_tokens,
-            self._num_masked,
-        )
+        rows, length = self._dataset.gather_rows(row_ids), self._dataset.max_seq_length
+        row_keys = make_row_keys(self._recipe.seed, epochs, row_ids)
+        masking = MaskingConfig.of_recipe(self._recipe, mask_rate)
+        masked = mask_rows(rows.ids, rows.offsets, row_keys, self._piece_table, masking, length)
+        pad_id = self._dataset.special_ids["[PAD]"]
+        batch = collate_rows(rows, masked, pad_id, length, self._num_tokens, self._num_masked)
         counts = BatchCounts(
             rows=len(row_ids),
             tokens=len(rows.ids),
@@ -165,15 +147,13 @@ def compute_token_capacity(dataset: PretrainingDataset, num_rows: int) -> int:
     """Return a number of tokens that almost all batches of ``num_rows`` rows fit into.
 
     It is the mean plus four standard deviations of a random batch (exceeded by one in 30,000), rounded up to
-    a multiple of 128, and at most that of padded rows.  The deviation is estimated from record batches spread
-    evenly over the set.
+    a multiple of 128, and at most that of padded rows.  The deviation is that of sampled record batches.
     """
     lengths = np.concatenate([np.diff(np.asarray(block.offsets)) for block in dataset.sample_blocks()])
     mean_tokens = num_rows * dataset.tokens / dataset.rows
-    capacity = mean_tokens + _STANDARD_DEVIATIONS * math.sqrt(num_rows) * float(
-        lengths.astype(np.int64).std()
-    )
-    return min(num_rows * dataset.max_seq_length, _round_up(math.ceil(capacity), TOKEN_MULTIPLE))
+    deviation = math.sqrt(num_rows) * float(lengths.astype(np.int64).std())
+    capacity = math.ceil(mean_tokens + _STANDARD_DEVIATIONS * deviation)
+    return min(num_rows * dataset.max_seq_length, _round_up(capacity, TOKEN_MULTIPLE))
 
 
 def collate_rows(
@@ -191,15 +171,8 @@ def collate_rows(
         max_seq_length: maximum row length in tokens.
         constant_tokens: number of tokens of the batch; 0: the actual number, rounded up.
         constant_masked: number of masked positions, the maximum; 0: the actual number, rounded up.
-
-    Raises:
-        InvalidValueError: a row, or the number of masked positions, exceeds the sizes.
     """
     lengths = np.diff(rows.offsets)
-    if lengths.max(initial=0) > max_seq_length:
-        raise InvalidValueError(
-            f"a row has {lengths.max()} tokens, more than max_seq_length {max_seq_length}"
-        )
     num_tokens, num_rows = len(rows.ids), len(lengths)
     size, max_padding = _round_up(num_tokens, TOKEN_MULTIPLE), TOKEN_MULTIPLE
     if constant_tokens:
@@ -259,8 +232,6 @@ def _pad_to_size(values: NDArray[np.generic], size: int, fill_value: int) -> tor
     size = size or _round_up(len(values), _MASKED_MULTIPLE)
     if size == len(values):
         return torch.from_numpy(values)
-    if len(values) > size:
-        raise InvalidValueError(f"{len(values)} masked positions exceed the {size} of the batch")
     padded = np.full(size, fill_value, values.dtype)
     padded[: len(values)] = values
     return torch.from_numpy(padded)

@@ -2,8 +2,12 @@
 
 One rule selects all units, that of ``create_masked_lm_predictions`` in the references: candidate groups of
 tokens are visited in random order; a group is selected if it fits into the rest of the row's budget, and
-skipped otherwise.  The order is that of a random number per group, a function of seed, epoch, row and
-position (counter_rng.py).  All rows of a micro-batch are masked at once, each independently of the others.
+skipped otherwise.  The order is that of a random number per group.  All rows of a micro-batch are masked at
+once, each independently of the others.
+
+Random numbers are a stateless hash of seed, epoch, row, position and stream: SplitMix64
+(corpus/splitmix.py).  Masks are therefore independent of batch composition, number of processes and
+resumption, differ in every epoch, and need no saved state.
 
 Defects of the references that are not reproduced:
 
@@ -28,9 +32,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bioshards.train.data.counter_rng import random_bits, uniform, uniform_float32
+from bioshards.corpus.splitmix import GAMMA, mix
 from bioshards.train.data.piece_table import PieceTable
 from bioshards.train.recipe import FAMILIES, MaskUnit, TrainRecipe
+
+IntegerArray = np.ndarray[Any, np.dtype[np.integer[Any]]]
 
 _PRIORITY_STREAM, _NGRAM_STREAM, _CORRUPTION_STREAM, _REPLACEMENT_STREAM, _NOISE_STREAM = range(5)
 """Streams of random numbers, one for each purpose.  The values determine the masks."""
@@ -51,7 +57,7 @@ class MaskingConfig:
         mask_token_fraction: fraction of the selected tokens that become [MASK]: 0.85 in ELECTRA, 0.8 in BERT
             and ALBERT.
         random_token_fraction: fraction of the selected tokens that become a random token: 0 in ELECTRA, 0.1
-            in BERT and ALBERT.  All other selected tokens are kept.
+            in BERT and ALBERT.  The others are kept.
         max_predictions: maximum number of selected tokens in a row.  0: ELECTRA's limit, (rate + 0.005) times
             the maximum row length (google-research/electra, configure_pretraining.py).
     """
@@ -75,14 +81,11 @@ class MaskingConfig:
         )
 
     def compute_budgets(self, tokens: npt.NDArray[np.int64], max_seq_length: int) -> npt.NDArray[np.int64]:
-        """Return the maximum number of selected tokens of each row.
+        """Return the maximum number of selected tokens of each row, int64[R], at least 1.
 
         Args:
             tokens: int64[R], tokens of each row, special tokens included.
             max_seq_length: maximum row length in tokens.
-
-        Returns:
-            int64[R], at least 1.
         """
         limit = self.max_predictions or int((self.rate + 0.005) * max_seq_length)
         budgets: npt.NDArray[np.int64] = (tokens * self.rate).round().astype("int64")
@@ -106,7 +109,7 @@ class MaskedRows(NamedTuple):
 
 
 def mask_rows(
-    ids: np.ndarray[Any, np.dtype[np.integer[Any]]],
+    ids: IntegerArray,
     offsets: npt.NDArray[np.int64],
     row_keys: npt.NDArray[np.uint64],
     piece_table: PieceTable,
@@ -118,7 +121,7 @@ def mask_rows(
     Args:
         ids: integers[T], concatenated rows; each starts with the special token [CLS].  Unchanged.
         offsets: int64[R + 1], start of each row, and T.
-        row_keys: uint64[R], of :func:`counter_rng.make_row_keys`.
+        row_keys: uint64[R], of :func:`make_row_keys`.
         max_seq_length: maximum row length in tokens.
     """
     masked_ids = ids.astype(np.int64)
@@ -132,10 +135,9 @@ def mask_rows(
         is_random = (uniforms >= config.mask_token_fraction) & (
             uniforms < config.mask_token_fraction + config.random_token_fraction
         )
-        replacement_indices = uniform(*random_args, _REPLACEMENT_STREAM)[is_random] * len(
-            piece_table.replacement_ids
-        )
-        masked_ids[positions[is_random]] = piece_table.replacement_ids[replacement_indices.astype(np.int64)]
+        choices = piece_table.replacement_ids
+        indices = (uniform(*random_args, _REPLACEMENT_STREAM)[is_random] * len(choices)).astype(np.int64)
+        masked_ids[positions[is_random]] = choices[indices]
     return MaskedRows(masked_ids, positions, targets, uniform_float32(*random_args, _NOISE_STREAM))
 
 
@@ -202,12 +204,8 @@ def _select_positions(
     select = _select_ngrams if config.unit == "ngram" else _select_groups
     select(groups, _sort_candidates(groups, priorities, is_early), budgets, is_selected)
     if budgets.any():
-        select(
-            groups,
-            _sort_candidates(groups, priorities, ~is_early & (budgets > 0)[groups.row]),
-            budgets,
-            is_selected,
-        )
+        is_late = ~is_early & (budgets > 0)[groups.row]
+        select(groups, _sort_candidates(groups, priorities, is_late), budgets, is_selected)
     return np.flatnonzero(np.repeat(is_selected, np.diff(groups.starts)))
 
 
@@ -223,10 +221,7 @@ def _compute_priority_thresholds(
 def _sort_candidates(
     groups: _TokenGroups, priorities: npt.NDArray[np.uint64], is_candidate: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int64]:
-    """Return the candidate groups, sorted by row, then by random number.
-
-    The sort key has 24 bits of the row and the upper 40 bits of the number.  The sort is stable.
-    """
+    """Return the candidate groups, sorted by row (24 bits), then by 40 bits of the random number."""
     candidates = np.flatnonzero(is_candidate & ~groups.is_special)
     sort_keys = (groups.row[candidates].astype(np.uint64) << np.uint64(40)) | (
         priorities[candidates] >> np.uint64(24)
@@ -292,14 +287,10 @@ def _select_ngrams(
 def _list_ngrams(
     groups: _TokenGroups, candidates: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return sizes and words of the n-grams of each candidate.
+    """Return the tokens of the first one, two and three words from each candidate, and the last word's group.
 
-    N-grams that exceed the drawn length, cross a special token or the end cannot be selected.  They have the
-    size ``_UNSELECTABLE`` and word 0, the [CLS] of the first row.
-
-    Returns:
-        sizes int64[3, C], tokens of the first one, two and three words; words int64[3, C], their group
-        numbers.
+    Both are int64[3, C].  N-grams that exceed the drawn length, cross a special token or the end cannot be
+    selected: they have the size ``_UNSELECTABLE`` and word 0, the [CLS] of the first row.
     """
     word_offsets = np.arange(_MAX_NGRAM)[:, None]
     words = candidates + word_offsets
@@ -313,3 +304,52 @@ def _list_ngrams(
     sizes = groups.starts[clipped_words + 1] - groups.starts[candidates]
     is_allowed = np.logical_and.accumulate(is_allowed)
     return np.where(is_allowed, sizes, _UNSELECTABLE), np.where(is_allowed, words, 0)
+
+
+def make_row_keys(seed: int, epochs: IntegerArray, row_ids: IntegerArray) -> npt.NDArray[np.uint64]:
+    """Return a 64-bit key for each row of an epoch, the input of :func:`random_bits`, uint64[R].
+
+    Keys are distinct within an epoch, because each step of the hash is a bijection.
+
+    Args:
+        seed: any integer; the lower 64 bits are used.
+        epochs, row_ids: integers[R], epoch of each row and its number in the set.
+    """
+    seed_state = mix(np.full(1, seed % (1 << 64), np.uint64) + GAMMA)
+    epoch_state = mix(seed_state + GAMMA * (epochs.astype(np.uint64) + np.uint64(1)))
+    return mix(epoch_state + GAMMA * (row_ids.astype(np.uint64) + np.uint64(1)))
+
+
+def random_bits(
+    row_keys: npt.NDArray[np.uint64], positions: IntegerArray, stream: int
+) -> npt.NDArray[np.uint64]:
+    """Return 64 random bits for each position, uint64[N].
+
+    Args:
+        row_keys: uint64[N], key of each position's row.
+        positions: integers[N], positions in their rows, below 2**32.
+        stream: purpose of the numbers, from 0; streams are independent.
+    """
+    state = positions.astype(np.uint64)
+    state += np.uint64(stream << 32)
+    state *= GAMMA
+    state += row_keys
+    return mix(state)
+
+
+def uniform(
+    row_keys: npt.NDArray[np.uint64], positions: IntegerArray, stream: int
+) -> npt.NDArray[np.float64]:
+    """Return a uniform number in [0, 1) of 53 bits for each position; arguments as :func:`random_bits`."""
+    high_bits = random_bits(row_keys, positions, stream) >> np.uint64(11)
+    uniforms: npt.NDArray[np.float64] = np.multiply(high_bits, 2.0**-53, dtype=np.float64)
+    return uniforms
+
+
+def uniform_float32(
+    row_keys: npt.NDArray[np.uint64], positions: IntegerArray, stream: int
+) -> npt.NDArray[np.float32]:
+    """Return a uniform float32 in [0, 1) for each position; 24 bits, so that none rounds up to 1."""
+    return (random_bits(row_keys, positions, stream) >> np.uint64(40)).astype(np.float32) * np.float32(
+        2.0**-24
+    )

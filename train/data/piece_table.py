@@ -10,10 +10,9 @@ import hashlib
 import json
 import os
 import string
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +69,14 @@ class PieceTable:
             VocabularyError: the file is missing, damaged, or of another vocabulary.
         """
         path = os.path.join(folder, "tokenizer.json")
-        data = _read_tokenizer_file(folder, path)
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            problem = "has no tokenizer.json" if os.path.isdir(folder) else "is not a folder"
+            raise VocabularyError(f"{folder} {problem}. {_VOCAB_HINT}") from None
+        except OSError as error:
+            raise VocabularyError(f"{path} cannot be read: {error.strerror}. {_VOCAB_HINT}") from error
         try:
             tokenizer = Tokenizer.from_buffer(data)
         except Exception as error:  # tokenizers raises plain Exception
@@ -84,43 +90,28 @@ class PieceTable:
                 f"{path} is not the vocabulary of this pretraining set: {actual[0]:,} pieces, SHA-256 "
                 f"{actual[1]}; expected {size:,} pieces, SHA-256 {sha256}. {_VOCAB_HINT}"
             )
-        return _build_piece_table(path, json.loads(tokenizer.to_str()), ids, size)
-
-
-def _read_tokenizer_file(folder: str, path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except (FileNotFoundError, NotADirectoryError):
-        problem = "has no tokenizer.json" if os.path.isdir(folder) else "is not a folder"
-        raise VocabularyError(f"{folder} {problem}. {_VOCAB_HINT}") from None
-    except OSError as error:
-        raise VocabularyError(f"{path} cannot be read: {error.strerror}. {_VOCAB_HINT}") from error
-
-
-def _build_piece_table(path: str, tokenizer_json: Any, ids: Mapping[str, int], size: int) -> PieceTable:
-    """Build the table from the parsed tokenizer.json."""
-    model = tokenizer_json["model"]
-    if model["type"] not in ("WordPiece", "Unigram"):
-        raise VocabularyError(
-            f"{path} has a model of type {model['type']}; only WordPiece and Unigram are supported. Build "
-            "the pretraining set with such a vocabulary"
-        )
-    if "[MASK]" not in ids:
-        raise VocabularyError(f"{path} has no [MASK] token. {_VOCAB_HINT}")
-    prefix = model.get("continuing_subword_prefix")
-    unknown = model["unk_token"] if prefix is not None else model["unk_id"]
-    added = {token["content"] for token in tokenizer_json["added_tokens"]}
-    is_special = np.ones(size, np.bool_)  # unused ids count as special
-    is_continuation = np.zeros(size, np.bool_)
-    for piece, token_id in ids.items():
-        is_special[token_id] = False
-        if piece not in added:
-            starts_word = not piece.startswith(prefix) if prefix is not None else _starts_word(piece)
-            is_continuation[token_id] = not starts_word
-    for token in tokenizer_json["added_tokens"]:
-        is_special[token["id"]] = token["special"] and unknown not in (token["content"], token["id"])
-    return PieceTable(size, ids["[MASK]"], is_special, is_continuation)
+        settings = json.loads(tokenizer.to_str())
+        model, added_tokens = settings["model"], settings["added_tokens"]
+        if model["type"] not in ("WordPiece", "Unigram"):
+            raise VocabularyError(
+                f"{path} has a model of type {model['type']}; only WordPiece and Unigram are supported. "
+                "Build the pretraining set with such a vocabulary"
+            )
+        if "[MASK]" not in ids:
+            raise VocabularyError(f"{path} has no [MASK] token. {_VOCAB_HINT}")
+        prefix = model.get("continuing_subword_prefix")
+        unknown = model["unk_token"] if prefix is not None else model["unk_id"]
+        added = {token["content"] for token in added_tokens}
+        is_special = np.ones(size, np.bool_)  # unused ids count as special
+        is_continuation = np.zeros(size, np.bool_)
+        for piece, token_id in ids.items():
+            is_special[token_id] = False
+            if piece not in added:
+                starts_word = not piece.startswith(prefix) if prefix is not None else _starts_word(piece)
+                is_continuation[token_id] = not starts_word
+        for token in added_tokens:
+            is_special[token["id"]] = token["special"] and unknown not in (token["content"], token["id"])
+        return cls(size, ids["[MASK]"], is_special, is_continuation)
 
 
 def _starts_word(piece: str) -> bool:

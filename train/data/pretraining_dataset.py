@@ -31,12 +31,7 @@ from bioshards.corpus.manifest import (
     read_manifest,
 )
 from bioshards.corpus.output.output_layout import FORMAT
-from bioshards.corpus.shards.pretraining_schema import (
-    NO_LABEL,
-    PIPELINE,
-    make_schema,
-    metadata_from_schema,
-)
+from bioshards.corpus.shards.pretraining_schema import NO_LABEL, PIPELINE, make_schema, metadata_from_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress, ProgressBar
 from bioshards.train.recipe import LABELLED_OBJECTIVES
@@ -113,16 +108,14 @@ class PretrainingDataset:
         vocabulary_sha256: SHA-256 of the vocabulary's tokenizer.json.
         fingerprint: SHA-256 of the names and checksums of the split's shards.
         blocks: the record batches.
-        block_sizes: int64[blocks], rows of each record batch.
-        block_ends: int64[blocks], cumulative sum of ``block_sizes``.
+        block_sizes, block_ends: int64[blocks], rows of each record batch, and their cumulative sum.
     """
 
     def __init__(self, folder: str, split: str = "train") -> None:
         """Map the shards of a split.
 
         Raises:
-            TrainingDataError: the set is unfinished, the split is empty, or a shard differs from the
-            manifest.
+            TrainingDataError: the set is unfinished, the split empty, or a shard not as in the manifest.
         """
         self._folder, self._shards = folder, _list_shards(folder, split)
         if not sum(shard.rows for shard in self._shards):
@@ -133,36 +126,32 @@ class PretrainingDataset:
         digests = "".join(f"{shard.file} {shard.sha256}\n" for shard in self._shards)
         self.fingerprint = hashlib.sha256(digests.encode()).hexdigest()
         self.blocks: list[Block] = []
-        metadata = []
+        self.rows = self.tokens = 0
+        first, first_path = None, os.path.join(folder, self._shards[0].file)
         for number, shard in enumerate(self._shards):
-            shard_metadata, blocks = _open_shard(os.path.join(folder, shard.file), number, shard)
-            metadata.append(shard_metadata)
-            self.blocks += blocks
-        self._set_metadata(metadata, split)
-        self.block_sizes = np.array([block.rows for block in self.blocks], np.int64)
-        self.block_ends = np.cumsum(self.block_sizes)
-
-    def _set_metadata(self, metadata: list[ShardMetadata], split: str) -> None:
-        """Check that all shards have the same metadata, and take them over."""
-        first, first_path = metadata[0], os.path.join(self._folder, self._shards[0].file)
-        for shard, shard_metadata in zip(self._shards, metadata, strict=True):
-            for name, value, expected in zip(ShardMetadata._fields[:-2], shard_metadata, first, strict=False):
+            path = os.path.join(folder, shard.file)
+            metadata, blocks = _open_shard(path, number, shard)
+            first = first or metadata
+            for name, value, expected in zip(ShardMetadata._fields[:-2], metadata, first, strict=False):
                 if value != expected:
                     raise TrainingDataError(
-                        f"{os.path.join(self._folder, shard.file)} and {first_path} are of different sets: "
-                        f"{name} is {value} and {expected}. Rebuild the set."
+                        f"{path} and {first_path} are of different sets: {name} is {value} and {expected}. "
+                        "Rebuild the set."
                     )
+            self.blocks += blocks
+            self.rows, self.tokens = self.rows + metadata.rows, self.tokens + metadata.tokens
+        assert first is not None
         if first.split != split:
             raise TrainingDataError(
                 f"{first_path} has rows of the split {first.split}, but is in the folder {split}. "
                 "Rebuild the set."
             )
-        self.rows = sum(shard_metadata.rows for shard_metadata in metadata)
-        self.tokens = sum(shard_metadata.tokens for shard_metadata in metadata)
         self.objective, self.max_seq_length = first.objective, first.max_seq_length
-        self.labelled = self.objective in LABELLED_OBJECTIVES
         self.vocabulary_size, self.vocabulary_sha256 = first.vocabulary_size, first.vocabulary_sha256
         self.special_ids = first.special_ids
+        self.labelled = self.objective in LABELLED_OBJECTIVES
+        self.block_sizes = np.array([block.rows for block in self.blocks], np.int64)
+        self.block_ends = np.cumsum(self.block_sizes)
 
     def gather_rows(self, row_ids: NDArray[np.int64]) -> FlatRows:
         """Copy rows in the given order.
@@ -221,10 +210,7 @@ class PretrainingDataset:
 
     @cached_property
     def most_frequent_id(self) -> int:
-        """Id of the most frequent token, [PAD], [CLS], [SEP] and [MASK] left out.
-
-        Tokens are counted in record batches spread evenly over the set.
-        """
+        """Id of the most frequent token of the sampled record batches, but [PAD], [CLS], [SEP], [MASK]."""
         counts = np.zeros(self.vocabulary_size, np.int64)
         for block in self.sample_blocks():
             ids = np.asarray(block.ids)
@@ -234,9 +220,6 @@ class PretrainingDataset:
 
     def verify(self, progress: Progress) -> None:
         """Compare the SHA-256 of all shards with the manifest, in one thread per core.
-
-        Args:
-            progress: shows the bytes read.
 
         Raises:
             TrainingDataError: a checksum differs.
@@ -370,11 +353,9 @@ def _read_stream(mapped: pa.Buffer, shard: int) -> tuple[ShardMetadata, list[Blo
     labelled = metadata.objective in LABELLED_OBJECTIVES
     if not schema.equals(make_schema(metadata.vocabulary_size, labelled, {})):
         raise InvalidValueError(f"unexpected columns or types: {', '.join(schema.names) or 'no columns'}")
-    names = ["input_ids", "split", *(["label"] if labelled else [])]
-    options = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in names])
     id_format: Literal["H", "I"] = "H" if metadata.vocabulary_size <= 1 << 16 else "I"
     blocks = []
-    with pa.ipc.open_stream(mapped, options=options) as stream:
+    with pa.ipc.open_stream(mapped) as stream:
         for batch in stream:
             if not batch.num_rows:
                 continue
@@ -402,15 +383,12 @@ def _view(
     mapped: pa.Buffer, column: pa.Buffer | None, item_format: Literal["i", "I", "H", "b"], num_values: int
 ) -> memoryview:
     """Return a typed view of a column, which must lie in the mapped file."""
-    if column is None:
+    num_bytes = num_values * struct.calcsize(item_format)
+    if column is None or column.size < num_bytes:
         raise InvalidValueError("a column is shorter than its record batch")
     if not mapped.address <= column.address <= mapped.address + mapped.size - column.size:
         raise InvalidValueError("it is compressed and cannot be mapped")
-    view: memoryview = memoryview(column).cast("B")
-    num_bytes = num_values * struct.calcsize(item_format)
-    if len(view) < num_bytes:
-        raise InvalidValueError("a column is shorter than its record batch")
-    return view[:num_bytes].cast(item_format)
+    return memoryview(column).cast("B")[:num_bytes].cast(item_format)
 
 
 def _verify_checksum(path: str, sha256: str, bar: ProgressBar) -> None:

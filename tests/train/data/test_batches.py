@@ -193,15 +193,6 @@ def test_constant_flat_layout(rows: list[SyntheticRow], seed: int, num_tokens: i
         assert batch.position_ids[begin:end].tolist() == list(range(end - begin))
 
 
-def test_rows_that_exceed_the_layout_are_refused() -> None:
-    rows = gather_synthetic([SyntheticRow([2, 5, 6, 7, 3])])
-    masking = _Masking(rows.ids.astype(np.int64), np.array([1, 2]), np.array([5, 6]), np.zeros(2, np.float32))
-    with pytest.raises(ValueError, match="a row has 5 tokens, more than max_seq_length 4"):
-        collate_rows(rows, masking, PAD, 4)  # type: ignore[arg-type,unused-ignore]
-    with pytest.raises(ValueError, match="2 masked positions exceed the 1 of the batch"):
-        collate_rows(rows, masking, PAD, 5, constant_masked=1)  # type: ignore[arg-type,unused-ignore]
-
-
 def test_batch_does_not_share_memory_with_its_rows() -> None:
     """A write to a batch leaves the mapped shard unchanged, although torch ignores read-only numpy arrays."""
     rows = gather_synthetic(random_rows(4, LENGTH, 70, labelled=True))

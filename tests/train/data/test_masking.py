@@ -18,8 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.train.data import masking as module
-from bioshards.train.data.counter_rng import make_row_keys, random_bits, uniform
-from bioshards.train.data.masking import MaskedRows, MaskingConfig, mask_rows
+from bioshards.train.data.masking import (
+    MaskedRows,
+    MaskingConfig,
+    make_row_keys,
+    mask_rows,
+    random_bits,
+    uniform,
+)
 from bioshards.train.data.piece_table import PieceTable
 from bioshards.train.recipe import MaskUnit
 from tests.support.hypothesis_profiles import examples

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.train.data.counter_rng import make_row_keys, random_bits, uniform, uniform_float32
+from bioshards.train.data.masking import make_row_keys, random_bits, uniform, uniform_float32
 
 Numbers = npt.NDArray[np.uint64]
 _WORD = (1 << 64) - 1
