@@ -29,8 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     progress, job = Progress(sys.stderr), None
     try:
         parser = OptionParser(
-            prog="bioshards train",
-            description="Pretrain a model. Rerun the command to resume a stopped run.",
+            prog="bioshards train", description="Pretrain a model. Rerun the command to resume a stopped run."
         )
         job = parser.parse_options(TrainJob, argv)
         from bioshards.train.train import train  # here, so that --help does not wait for torch

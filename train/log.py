@@ -12,9 +12,9 @@ import importlib
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -23,10 +23,7 @@ LOG_FILE: Final = "log.jsonl"
 CURVES_FILE: Final = "curves.svg"
 TENSORBOARD_FOLDER: Final = "tensorboard"
 """Folder of the event files in a run."""
-SPEED_FIELDS: Final = (
-    *("tokens_per_second", "data_wait_fraction", "elapsed_seconds"),
-    "device_memory_bytes",
-)
+SPEED_FIELDS: Final = ("tokens_per_second", "data_wait_fraction", "elapsed_seconds", "device_memory_bytes")
 """Fields that depend on the machine; all others are reproducible."""
 _DASHBOARD_MODULES: Final = {"tensorboard": "torch.utils.tensorboard", "wandb": "wandb"}
 """Modules of the dashboards by the name of option, package and extra."""
@@ -34,14 +31,11 @@ _WIDTH, _HEIGHT = 640, 200
 """Pixels of a chart of the curves."""
 
 
-class Dashboard(Protocol):
-    """Shows the entries of a log."""
+class Dashboard(NamedTuple):
+    """How the values of a step are shown, and how the run is ended."""
 
-    def write(self, step: int, values: Mapping[str, float]) -> None:
-        """Show the values of a step."""
-
-    def close(self) -> None:
-        """End the run."""
+    write: Callable[[int, dict[str, float]], object]
+    close: Callable[[], object]
 
 
 class RunLog:
@@ -135,7 +129,7 @@ def check_installed(dashboards: Iterable[str]) -> None:
 
 
 def open_dashboards(
-    names: Iterable[str], run: str, started_at: str, step: int, recipe: Mapping[str, Any]
+    names: Collection[str], run: str, started_at: str, step: int, recipe: Mapping[str, Any]
 ) -> list[Dashboard]:
     """Open dashboards by their names.
 
@@ -144,36 +138,23 @@ def open_dashboards(
         step: steps before this start; a resumed run repeats those after them.
         recipe: fields of the recipe.
     """
-    dashboards: list[Dashboard] = []
-    for name in names:
-        if name == "tensorboard":
-            dashboards.append(_TensorBoard(run, step))
-        else:
-            dashboards.append(_WeightsAndBiases(run, started_at, recipe))
-    return dashboards
-
-
-class _TensorBoard:
-    def __init__(self, run: str, step: int) -> None:
+    dashboards = []
+    if "tensorboard" in names:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer: Any = SummaryWriter(f"{run}/{TENSORBOARD_FOLDER}", purge_step=step + 1)
+        writer: Any = SummaryWriter(f"{run}/{TENSORBOARD_FOLDER}", purge_step=step + 1)
 
-    def write(self, step: int, values: Mapping[str, float]) -> None:
-        for name, value in values.items():
-            self._writer.add_scalar(name, value, step)
-        self._writer.flush()
+        def write_events(step: int, values: Mapping[str, float]) -> None:
+            for name, value in values.items():
+                writer.add_scalar(name, value, step)
+            writer.flush()
 
-    def close(self) -> None:
-        self._writer.close()
-
-
-class _WeightsAndBiases:
-    def __init__(self, run: str, started_at: str, recipe: Mapping[str, Any]) -> None:
+        dashboards.append(Dashboard(write_events, writer.close))
+    if "wandb" in names:
         import wandb
 
         folder = os.path.realpath(run)
-        self._run: Any = wandb.init(
+        wandb_run: Any = wandb.init(
             project="bioshards",
             id=hashlib.sha256(f"{folder} {started_at}".encode()).hexdigest()[:16],
             name=os.path.basename(folder),
@@ -181,12 +162,8 @@ class _WeightsAndBiases:
             config=dict(recipe),
             resume="allow",
         )
-
-    def write(self, step: int, values: Mapping[str, float]) -> None:
-        self._run.log(dict(values), step=step)
-
-    def close(self) -> None:
-        self._run.finish()
+        dashboards.append(Dashboard(lambda step, values: wandb_run.log(values, step=step), wandb_run.finish))
+    return dashboards
 
 
 def write_curves(run: str, entries: Sequence[Mapping[str, Any]]) -> None:

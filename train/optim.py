@@ -137,9 +137,7 @@ class Adam:
         self._betas, self._eps, self._weight_decay = betas, eps, weight_decay
         self._bias_correction = bias_correction
         self._lr_scales = [1.0 if lr_scales is None else lr_scales[name] for name in self._names]
-        self._decayed_indices = [
-            index for index, parameter in enumerate(self._parameters) if parameter.ndim > 1
-        ]
+        self._decayed_indices = [index for index, value in enumerate(self._parameters) if value.ndim > 1]
         self._steps = 0
         self._first_moments = [torch.zeros_like(parameter) for parameter in self._parameters]
         self._second_moments = [torch.zeros_like(parameter) for parameter in self._parameters]
@@ -147,10 +145,7 @@ class Adam:
     @torch.no_grad()
     def step(self, lr: float) -> None:
         """Update the parameters; each must have a gradient (:class:`FlatGradients`)."""
-        gradients = [
-            _get_gradient(*named_parameter)
-            for named_parameter in zip(self._names, self._parameters, strict=True)
-        ]
+        gradients = list(map(_get_gradient, self._names, self._parameters))
         self._steps += 1
         beta1, beta2 = self._betas
         torch._foreach_mul_(self._first_moments, beta1)
@@ -274,9 +269,8 @@ def learning_rate(schedule: Schedule, step: int, steps: int, warmup: int, peak_r
         case "bert":
             return peak_rate * (warmup_factor if step < warmup else remaining)
         case "triangular":
-            return peak_rate * (
-                warmup_factor if step < warmup else max(0, steps - step) / max(1, steps - warmup)
-            )
+            decay = max(0, steps - step) / max(1, steps - warmup)
+            return peak_rate * (warmup_factor if step < warmup else decay)
         case "constant":
             return peak_rate * warmup_factor
         case _:
@@ -301,13 +295,11 @@ def _check_tensors(expected: Mapping[str, Tensor], actual: Mapping[str, Tensor])
         for name, tensor in expected.items()
         if name in actual and _describe_tensor(actual[name]) != _describe_tensor(tensor)
     ]
-    problems = []
-    if missing:
-        problems.append(f"{len(missing)} parameters missing ({missing[0]} ...)")
-    if unexpected:
-        problems.append(f"{len(unexpected)} parameters unexpected ({unexpected[0]} ...)")
-    if differing:
-        problems.append(f"{len(differing)} parameters differ ({differing[0]})")
+    problems = [
+        *(f"{len(missing)} parameters missing ({name} ...)" for name in missing[:1]),
+        *(f"{len(unexpected)} parameters unexpected ({name} ...)" for name in unexpected[:1]),
+        *(f"{len(differing)} parameters differ ({difference})" for difference in differing[:1]),
+    ]
     if problems:
         raise OptimizerStateError(
             f"the optimizer state is of another model: {'; '.join(problems)}. "

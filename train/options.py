@@ -38,10 +38,7 @@ class TrainJob:
     ] = None
     continue_from: Annotated[
         str | None,
-        Option(
-            "run to continue on this data, with its weights, optimizer state and step",
-            metavar="RUN",
-        ),
+        Option("run to continue on this data, with its weights, optimizer state and step", metavar="RUN"),
     ] = None
     device: Annotated[str | None, _run_option("cpu, cuda or cuda:1 (default: a GPU if available)")] = None
     threads: Annotated[

@@ -158,12 +158,7 @@ def choose_kernels(model: nn.Module, device: torch.device, dtype: torch.dtype) -
 
 
 def _run_flash(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    cu_seqlens: Tensor,
-    max_seqlen: int,
-    dropout: float,
+    query: Tensor, key: Tensor, value: Tensor, cu_seqlens: Tensor, max_seqlen: int, dropout: float
 ) -> Tensor:
     """Run FlashAttention (Dao 2023, arXiv:2307.08691) on [T, heads, size]."""
     output: Tensor = torch.ops.aten._flash_attention_forward(
@@ -182,12 +177,7 @@ def _run_flash(
 
 
 def _run_efficient(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    cu_seqlens: Tensor,
-    max_seqlen: int,
-    dropout: float,
+    query: Tensor, key: Tensor, value: Tensor, cu_seqlens: Tensor, max_seqlen: int, dropout: float
 ) -> Tensor:
     """Run memory-efficient attention (Rabe & Staats 2021, arXiv:2112.05682) on [T, heads, size]."""
     output: Tensor = torch.ops.aten._efficient_attention_forward(
