@@ -23,9 +23,9 @@ import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import numpy
 import tokenizers
 import torch
@@ -69,34 +69,6 @@ _TOKENIZER_CONFIG_FILE: Final = "tokenizer_config.json"
 
 class CheckpointError(RunError):
     """A checkpoint could not be written; earlier ones are unchanged."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunIdentity:
-    """What a rerun must have in common with the run that it resumes.
-
-    Attributes:
-        recipe: fields of the recipe as JSON values.
-        data_fingerprint: SHA-256 of the names and checksums of the training shards.
-        vocabulary_sha256: SHA-256 of tokenizer.json.
-        origin: checkpoint or run with the initial weights; None: random weights.
-    """
-
-    recipe: Mapping[str, Any]
-    data_fingerprint: str
-    vocabulary_sha256: str
-    origin: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON value of the field ``identity`` of run.json."""
-        return {
-            "pipeline": "train",
-            "format": FORMAT,
-            "recipe": dict(self.recipe),
-            "data_fingerprint": self.data_fingerprint,
-            "vocabulary_sha256": self.vocabulary_sha256,
-            "origin": self.origin,
-        }
 
 
 @contextlib.contextmanager
@@ -145,8 +117,11 @@ def read_run_info(run: str) -> dict[str, Any] | None:
     return run_info
 
 
-def check_identity(run: str, identity: RunIdentity) -> None:
+def check_identity(run: str, identity: Mapping[str, Any]) -> None:
     """Check that a folder is new or has the same run.
+
+    Args:
+        identity: the field ``identity`` of its run.json: what a rerun must have in common with it.
 
     Raises:
         OutputMismatchError: it has another run; the message names every difference.
@@ -154,9 +129,8 @@ def check_identity(run: str, identity: RunIdentity) -> None:
     run_info = read_run_info(run)
     if run_info is None:
         return
-    recorded, requested = run_info["identity"], identity.to_dict()
-    recipe, recorded_recipe = {**_REMOVED_FIELDS, **identity.recipe}, recorded["recipe"]
-    recorded_recipe = {**_REMOVED_FIELDS, **recorded_recipe}
+    recorded = run_info["identity"]
+    recipe, recorded_recipe = ({**_REMOVED_FIELDS, **value["recipe"]} for value in (identity, recorded))
     differences = [
         f"{option_from_field(name)} {recorded_recipe.get(name)}, not {recipe.get(name)}"
         for name in recipe.keys() | recorded_recipe.keys()
@@ -168,7 +142,7 @@ def check_identity(run: str, identity: RunIdentity) -> None:
         ("origin", f"other initial weights: {recorded.get('origin')}"),
         ("format", "another version of bioshards"),
     ):
-        if recorded.get(name) != requested[name]:
+        if recorded.get(name) != identity[name]:
             differences.append(difference)
     if differences:
         raise OutputMismatchError(
@@ -178,11 +152,10 @@ def check_identity(run: str, identity: RunIdentity) -> None:
 
 
 def save(run: str, step: int, write_files: Callable[[str], None], keep_checkpoints: int) -> str:
-    """Write a checkpoint, remove the oldest ones, and return the new folder.
+    """Write a checkpoint, remove all but the last ``keep_checkpoints``, and return the new folder.
 
     Args:
-        write_files: called with a folder; writes the files of the checkpoint into it.
-        keep_checkpoints: number of checkpoints to keep.
+        write_files: writes the files of the checkpoint into a folder.
 
     Raises:
         CheckpointError: it could not be written; its temporary files are removed.
@@ -268,6 +241,8 @@ def write_model(
 ) -> None:
     """Write the model with its tokenizer and its card, for Hugging Face's ``from_pretrained``.
 
+    The card has neither paths nor times: the same run gives the same bytes.
+
     Args:
         vocabulary: folder of the tokenizer.
         step, tokens: steps and training tokens of the model so far.
@@ -282,35 +257,9 @@ def write_model(
                 shutil.copyfile(f"{vocabulary}/{name}", f"{subfolder}/{name}")
         with open(f"{subfolder}/{_TOKENIZER_CONFIG_FILE}", "w", encoding="utf-8") as file:
             json.dump(config, file, indent=2, ensure_ascii=False)
-    with open(f"{folder}/README.md", "w", encoding="utf-8") as file:
-        file.write(format_model_card(objective, recipe, dataset, step, tokens))
-
-
-def read_tokenizer_config(vocabulary: str) -> dict[str, Any]:
-    """Read the tokenizer_config.json of a vocabulary.
-
-    Raises:
-        VocabularyError: it is missing or damaged.
-    """
-    path = f"{vocabulary}/{_TOKENIZER_CONFIG_FILE}"
-    try:
-        with open(path, encoding="utf-8") as file:
-            config: dict[str, Any] = {**json.load(file)}
-    except (OSError, ValueError, TypeError) as error:
-        raise VocabularyError(
-            f"{path} is missing or damaged ({error}). Give --vocab FOLDER, a vocabulary written by "
-            "bioshards vocab"
-        ) from error
-    return config
-
-
-def format_model_card(
-    objective: Objective, recipe: TrainRecipe, dataset: PretrainingDataset, step: int, tokens: int
-) -> str:
-    """Return the README.md of a model; it has neither paths nor times: the same run gives the same bytes."""
     num_parameters = sum(parameter.numel() for parameter in objective.encoder.parameters())
     heads = "\n".join(f"* {sentence}" for sentence in objective.describe_heads())
-    return f"""\
+    card = f"""\
 ---
 library_name: transformers
 ---
@@ -335,6 +284,26 @@ Pretrained with bioshards: an encoder of {num_parameters:,} parameters after {st
 
 The run.json beside this folder has the whole recipe.
 """
+    with open(f"{folder}/README.md", "w", encoding="utf-8") as file:
+        file.write(card)
+
+
+def read_tokenizer_config(vocabulary: str) -> dict[str, Any]:
+    """Read the tokenizer_config.json of a vocabulary.
+
+    Raises:
+        VocabularyError: it is missing or damaged.
+    """
+    path = f"{vocabulary}/{_TOKENIZER_CONFIG_FILE}"
+    try:
+        with open(path, encoding="utf-8") as file:
+            config: dict[str, Any] = {**json.load(file)}
+    except (OSError, ValueError, TypeError) as error:
+        raise VocabularyError(
+            f"{path} is missing or damaged ({error}). Give --vocab FOLDER, a vocabulary written by "
+            "bioshards vocab"
+        ) from error
+    return config
 
 
 def get_library_versions() -> dict[str, str]:
@@ -365,29 +334,22 @@ def write_run_manifest(
         with open(entry.path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         outputs.append(OutputFile(os.path.relpath(entry.path, run), entry.size, digest))
-    identity, process_info = run_info["identity"], run_info["run"]
+    identity = run_info["identity"]
+    facts = {
+        **run_info["run"],
+        "started_at": storage.read_json(f"{run}/{RUN_FILE}")["started_at"],
+        "finished_at": utc_now(),
+        "seconds": round(seconds, 1),
+    }
+    del facts["threads"]  # of run.json only
     manifest = TrainingManifest(
         config={**identity["recipe"], "format": FORMAT},
         inputs=(
-            TrainingInput(
-                data_fingerprint=identity["data_fingerprint"],
-                vocabulary_sha256=identity["vocabulary_sha256"],
-                origin=identity["origin"],
-            ),
+            TrainingInput(identity["data_fingerprint"], identity["vocabulary_sha256"], identity["origin"]),
         ),
         outputs=tuple(outputs),
         final_metrics={name: value for name, value in final_metrics.items() if name not in SPEED_FIELDS},
-        run=TrainingRun(
-            command=tuple(process_info["command"]),
-            started_at=storage.read_json(f"{run}/{RUN_FILE}")["started_at"],
-            finished_at=utc_now(),
-            world_size=process_info["world_size"],
-            device=process_info["device"],
-            attention_kernel=process_info["attention_kernel"],
-            micro_batch_size=process_info["micro_batch_size"],
-            library_versions=process_info["library_versions"],
-            seconds=round(seconds, 1),
-        ),
+        run=msgspec.convert(facts, TrainingRun),
     )
     write_manifest(storage, f"{run}/{MANIFEST_FILE}", manifest)
 

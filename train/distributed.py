@@ -87,12 +87,6 @@ class ProcessGroup:
         totals: list[float] = tensor.tolist()
         return totals
 
-    def measure_memory(self) -> dict[str, int]:
-        """Return the peak of allocated GPU memory of this process, as a field of the log; empty on a CPU."""
-        if self.device.type != "cuda":
-            return {}
-        return {"device_memory_bytes": torch.cuda.max_memory_allocated(self.device)}
-
     def start_together(self, facts: Mapping[str, str], run: str, stop: Event) -> None:
         """Compare facts with the other processes, and begin to communicate.
 
@@ -251,11 +245,9 @@ def digest_weights(state: Mapping[str, torch.Tensor]) -> str:
 def set_threads(requested: int | None) -> str:
     """Set the threads of this process, and return how many there are and why, for the log.
 
-    The default is the process's share of the physical cores that it may use.  A second thread on the same
-    core, or more threads than a container has cores, make a step several times slower.
-
-    Args:
-        requested: number of threads; None: OMP_NUM_THREADS, which torchrun sets, or the default.
+    They are the requested ones, or OMP_NUM_THREADS, which torchrun sets, or the process's share of the
+    physical cores that it may use.  A second thread on the same core, or more threads than a container has
+    cores, make a step several times slower.
     """
     if requested is not None:
         threads, reason = requested, "--threads"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from bioshards.train.recipe import TrainRecipe
@@ -126,37 +126,25 @@ PRESETS: Final[dict[str, TrainRecipe]] = {
 """Recipes by name; a paper has the same name in the presets of vocabularies and pretraining sets."""
 
 
-@dataclass(frozen=True, slots=True)
-class SetRecipe:
-    """What a paper's pretraining set is like: objective, and maximum row length in tokens."""
-
-    objective: str
-    max_seq_length: int
-
-
-PRETRAINING_SETS: Final[dict[str, SetRecipe]] = {
+PRETRAINING_SETS: Final[dict[str, tuple[str, int]]] = {
     # The recipes of shards_to_pretraining, which have the sources; electra-small and -base:
     # google-research/electra, configure_pretraining.py.
-    "electra-small": SetRecipe("electra", 128),
-    "electra-base": SetRecipe("electra", 512),
-    "bio-electra": SetRecipe("electra", 256),
-    "bio-electra-pp": SetRecipe("electra", 256),
-    "electramed": SetRecipe("electra", 512),
-    "pubmedbert": SetRecipe("bert", 512),
-    "pubmedbert-pmc": SetRecipe("bert", 512),
-    "pubmedbert-pmc-100k": SetRecipe("bert", 512),
-    "bioalbert": SetRecipe("albert", 512),
-    "bioalbert-large": SetRecipe("albert", 512),
-    "bioalbert-pmc": SetRecipe("albert", 512),
-    "bioalbert-large-pmc": SetRecipe("albert", 512),
+    "electra-small": ("electra", 128),
+    "electra-base": ("electra", 512),
+    "bio-electra": ("electra", 256),
+    "bio-electra-pp": ("electra", 256),
+    "electramed": ("electra", 512),
+    "pubmedbert": ("bert", 512),
+    "pubmedbert-pmc": ("bert", 512),
+    "pubmedbert-pmc-100k": ("bert", 512),
+    "bioalbert": ("albert", 512),
+    "bioalbert-large": ("albert", 512),
+    "bioalbert-pmc": ("albert", 512),
+    "bioalbert-large-pmc": ("albert", 512),
 }
-"""Pretraining set that a preset was made for; ``tiny`` takes any."""
+"""Objective and maximum row length in tokens of the set that a preset was made for; ``tiny`` takes any."""
 
-STAGE_STEPS: Final = {
-    "bio-electra-pp": 1_800_000,
-    "bioalbert-pmc": 270_000,
-    "bioalbert-large-pmc": 270_000,
-}
+STAGE_STEPS: Final = {"bio-electra-pp": 1_800_000, "bioalbert-pmc": 270_000, "bioalbert-large-pmc": 270_000}
 """Steps of a second stage alone: of a run that does not continue the first one, with ``--continue-from``."""
 
 
@@ -164,16 +152,15 @@ def describe_set_differences(preset: str, objective: str, max_seq_length: int) -
     """Return a line for each property in which a pretraining set differs from the paper's of a preset."""
     if preset not in PRETRAINING_SETS:
         return []
-    paper = PRETRAINING_SETS[preset]
-    lines = []
-    if objective != paper.objective:
+    lines, (own_objective, own_length) = [], PRETRAINING_SETS[preset]
+    if objective != own_objective:
         lines.append(
-            f"--preset {preset} is for sets of --objective {paper.objective}, and this one has {objective}"
-            + (": it trains without the pair task" if paper.objective in ("bert", "albert") else "")
+            f"--preset {preset} is for sets of --objective {own_objective}, and this one has {objective}"
+            + (": it trains without the pair task" if own_objective in ("bert", "albert") else "")
         )
-    if max_seq_length != paper.max_seq_length:
+    if max_seq_length != own_length:
         lines.append(
-            f"--preset {preset} is for rows of up to {paper.max_seq_length} tokens, and this set has up to "
+            f"--preset {preset} is for rows of up to {own_length} tokens, and this set has up to "
             f"{max_seq_length}"
         )
     return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 
@@ -32,50 +32,32 @@ class ModelFamily:
         mask_token_fraction, random_token_fraction: fractions of the selected tokens that become [MASK], and a
             random token; the others are kept.
         data_objectives: objectives of pretraining sets that it can be trained on.
-        default_for: objectives of pretraining sets for which ``--family auto`` chooses it.
     """
 
     mask_token_fraction: float
     random_token_fraction: float
     data_objectives: frozenset[str]
-    default_for: frozenset[str]
 
 
 FAMILIES: Final[Mapping[FamilyName, ModelFamily]] = {
     # 85 % [MASK], 15 % kept: google-research/electra, pretrain/pretrain_helpers.py.
-    "electra": ModelFamily(
-        mask_token_fraction=0.85,
-        random_token_fraction=0.0,
-        data_objectives=frozenset({"electra", "bert", "albert", "plain"}),
-        default_for=frozenset({"electra"}),
-    ),
+    "electra": ModelFamily(0.85, 0.0, frozenset({"electra", "bert", "albert", "plain"})),
     # 80 % [MASK], 10 % random, 10 % kept: google-research/bert, create_pretraining_data.py.
-    "bert": ModelFamily(
-        mask_token_fraction=0.8,
-        random_token_fraction=0.1,
-        data_objectives=frozenset({"electra", "bert", "plain"}),  # labels of albert mean sentence order
-        default_for=frozenset({"bert", "plain"}),
-    ),
+    "bert": ModelFamily(0.8, 0.1, frozenset({"electra", "bert", "plain"})),  # albert's labels: sentence order
     # As bert: google-research/albert, create_pretraining_data.py.
     "albert": ModelFamily(
-        mask_token_fraction=0.8,
-        random_token_fraction=0.1,
-        data_objectives=frozenset({"electra", "albert", "plain"}),  # labels of bert mean next sentence
-        default_for=frozenset({"albert"}),
-    ),
+        0.8, 0.1, frozenset({"electra", "albert", "plain"})
+    ),  # bert's labels: next sentence
 }
 
 
-def get_default_family(data_objective: str) -> FamilyName:
-    """Return the family that ``--family auto`` chooses for a pretraining set.
-
-    Raises:
-        KeyError: no family is the default of this objective.
-    """
-    for name, family in FAMILIES.items():
-        if data_objective in family.default_for:
-            return name
-    raise KeyError(data_objective)
+DEFAULT_FAMILIES: Final[Mapping[str, FamilyName]] = {
+    "electra": "electra",
+    "bert": "bert",
+    "albert": "albert",
+    "plain": "bert",
+}
+"""Family that ``--family auto`` chooses, by the objective of the pretraining set."""
 
 
 class GeneratorSizes(NamedTuple):
@@ -134,8 +116,7 @@ class TrainRecipe:
         "peak",
     ] = "triangular"
     warmup: Annotated[
-        float,
-        "warm-up steps; below 1: fraction of all steps. As long as the run or longer: 10 %% of the run",
+        float, "warm-up steps; below 1: fraction of all steps. As long as the run or longer: 10 %% of the run"
     ] = 0.1
     beta1: Annotated[float, "decay of the first moment"] = 0.9
     beta2: Annotated[float, "decay of the second moment"] = 0.999
@@ -154,29 +135,13 @@ class TrainRecipe:
     def __post_init__(self) -> None:
         for name, field_type in typing.get_type_hints(TrainRecipe).items():
             check_type(name, getattr(self, name), field_type)
-        for name in _POSITIVE_FIELDS:
-            if getattr(self, name) < 1:
-                raise InvalidValueError(f"{option_from_field(name)} {getattr(self, name)} is below 1")
-        if not 0 < self.mask_rate < 1:
-            raise InvalidValueError(f"--mask-rate {self.mask_rate} is not between 0 and 1")
-        for name in ("layer_decay", "generator_hidden_fraction", "generator_layers_fraction"):
-            if not 0 < getattr(self, name) <= 1:
-                raise InvalidValueError(
-                    f"{option_from_field(name)} {getattr(self, name)} is not above 0 and at most 1"
-                )
-        for name in ("final_mask_rate", "dropout", "attention_dropout", "beta1", "beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InvalidValueError(
-                    f"{option_from_field(name)} {getattr(self, name)} is not from 0 to below 1"
-                )
+        for names, is_valid, problem in _RANGES:
+            for name in names:
+                value = getattr(self, name)
+                if not is_valid(value):
+                    raise InvalidValueError(f"{option_from_field(name)} {value} {problem}")
         if self.epsilon == 0:  # the update of a weight without a gradient would be 0 / 0
             raise InvalidValueError("--epsilon 0 is not above 0")
-        if self.seed >= 1 << 63:
-            raise InvalidValueError(f"--seed {self.seed} is not below 2^63")
-        for name in _NON_NEGATIVE_FIELDS:
-            value = getattr(self, name)
-            if value < 0 or not math.isfinite(value):
-                raise InvalidValueError(f"{option_from_field(name)} {value} is negative or not finite")
         if self.hidden_size % self.num_heads:
             raise InvalidValueError(
                 f"--hidden-size {self.hidden_size} is not a multiple of --num-heads {self.num_heads}"
@@ -244,23 +209,34 @@ def describe_warmup(requested_steps: int, steps: int) -> str:
     )
 
 
-_POSITIVE_FIELDS: Final = (
-    "steps",
-    "batch_size",
-    "hidden_size",
-    "num_layers",
-    "num_heads",
-    "intermediate_size",
-    "embedding_size",
-    "max_positions",
+_RANGES: Final[Sequence[tuple[Sequence[str], Callable[[float], bool], str]]] = (
+    (
+        (
+            *("steps", "batch_size", "hidden_size", "num_layers", "num_heads", "intermediate_size"),
+            *("embedding_size", "max_positions"),
+        ),
+        lambda value: value >= 1,
+        "is below 1",
+    ),
+    (("mask_rate",), lambda value: 0 < value < 1, "is not between 0 and 1"),
+    (
+        ("layer_decay", "generator_hidden_fraction", "generator_layers_fraction"),
+        lambda value: 0 < value <= 1,
+        "is not above 0 and at most 1",
+    ),
+    (
+        ("final_mask_rate", "dropout", "attention_dropout", "beta1", "beta2"),
+        lambda value: 0 <= value < 1,
+        "is not from 0 to below 1",
+    ),
+    (("seed",), lambda value: value < 1 << 63, "is not below 2^63"),
+    (
+        (
+            *("max_predictions_per_seq", "adversarial_weight", "learning_rate", "warmup", "epsilon"),
+            *("weight_decay", "grad_clip", "seed"),
+        ),
+        lambda value: 0 <= value < math.inf,
+        "is negative or not finite",
+    ),
 )
-_NON_NEGATIVE_FIELDS: Final = (
-    "max_predictions_per_seq",
-    "adversarial_weight",
-    "learning_rate",
-    "warmup",
-    "epsilon",
-    "weight_decay",
-    "grad_clip",
-    "seed",
-)
+"""Fields, the values that they can have, and what an error says of others."""

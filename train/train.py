@@ -22,8 +22,8 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.options import option_from_field
 from bioshards.corpus.ui.progress import Progress
 from bioshards.train import checkpoint, distributed, log
-from bioshards.train.batch import Batch, BatchCounts
-from bioshards.train.checkpoint import MANIFEST_FILE, MODEL_FOLDER, RUN_FILE, STATE_FILE, RunIdentity
+from bioshards.train.batch import BatchCounts
+from bioshards.train.checkpoint import MANIFEST_FILE, MODEL_FOLDER, RUN_FILE, STATE_FILE
 from bioshards.train.data.loader import StepLoader, choose_micro_batch_size, prefetch
 from bioshards.train.data.piece_table import PieceTable
 from bioshards.train.data.pretraining_dataset import (
@@ -48,13 +48,7 @@ from bioshards.train.optim import (
 )
 from bioshards.train.options import TrainJob
 from bioshards.train.presets import STAGE_STEPS, describe_set_differences
-from bioshards.train.recipe import (
-    FAMILIES,
-    FamilyName,
-    TrainRecipe,
-    describe_warmup,
-    get_default_family,
-)
+from bioshards.train.recipe import DEFAULT_FAMILIES, FAMILIES, FamilyName, TrainRecipe, describe_warmup
 
 MAX_NON_FINITE_STEPS: Final = 10
 """Consecutive steps without a finite gradient after which a run stops: one can be a bad batch, ten are a
@@ -65,10 +59,8 @@ GROWTH_INTERVAL: Final = 2000
 """Loss scale of float16 (Micikevicius et al. 2018, arXiv:1710.03740, section 3.2): the initial one, the
 highest, and finite steps until it is doubled, as in torch.amp.GradScaler.  A step without a finite gradient
 halves it, down to 1."""
-_DEFAULT_CHECKPOINTS: Final = 100
-"""Default number of checkpoints of a run; they are at least 100 steps apart."""
-_MIN_LOG_INTERVAL: Final = 10
-"""Default steps between log lines of a short run; ten times as many in a long run."""
+_DEFAULT_CHECKPOINTS, _MIN_SAVE_INTERVAL = 100, 100
+"""Default number of checkpoints of a run, and the fewest steps between them."""
 _FIXED_FIELDS: Final = (
     "family",
     "hidden_size",
@@ -111,12 +103,8 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
     # The inputs.
     transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # progress has the bars
     processes = stack.enter_context(distributed.join(job.device))
-    device, rank, world_size, is_main = (
-        processes.device,
-        processes.rank,
-        processes.world_size,
-        processes.is_main,
-    )
+    device, rank, world_size = processes.device, processes.rank, processes.world_size
+    is_main = processes.is_main
     progress = progress if is_main else Progress(None)
     intervals = _resolve_intervals(job)
     dashboards = [name for name in ("tensorboard", "wandb") if getattr(job, name) and is_main]
@@ -130,12 +118,14 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
         recipe.batch_size, world_size, dataset.max_seq_length, device.type, job.micro_batch_size
     )
     origin = job.continue_from or job.init_checkpoint
-    identity = RunIdentity(
-        recipe=recipe.to_dict(),
-        data_fingerprint=dataset.fingerprint,
-        vocabulary_sha256=dataset.vocabulary_sha256,
-        origin=os.path.realpath(origin) if origin else None,
-    )
+    identity = {
+        "pipeline": "train",
+        "format": checkpoint.FORMAT,
+        "recipe": recipe.to_dict(),
+        "data_fingerprint": dataset.fingerprint,
+        "vocabulary_sha256": dataset.vocabulary_sha256,
+        "origin": os.path.realpath(origin) if origin else None,
+    }
 
     # The run: new, to be resumed, or finished.
     if is_main:
@@ -143,13 +133,10 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
         checkpoint.check_identity(job.output, identity)
     latest = checkpoint.find_latest(job.output)
     is_finished = os.path.exists(f"{job.output}/{MANIFEST_FILE}")
-    source = latest
-    if job.continue_from and not latest:
-        source = _find_source(job.continue_from, recipe, dataset)
+    source = latest or (job.continue_from and _find_source(job.continue_from, recipe, dataset))
     if is_main and not (latest or is_finished or job.no_verify):
-        for split in (dataset, validation_set):
-            if split is not None:
-                split.verify(progress)
+        for split in filter(None, (dataset, validation_set)):
+            split.verify(progress)
     if is_finished:
         processes.start_together({"step": "finished"}, job.output, stop)
         return f"{job.output} is finished: there is nothing to do\n{_format_hint(job.output)}" * is_main
@@ -163,7 +150,7 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
     # A resumed run does not need the initial checkpoint any more.
     init_checkpoint = f"{latest}/{MODEL_FOLDER}" if job.init_checkpoint and latest else job.init_checkpoint
     objective = build_objective(recipe, dataset, init_checkpoint, vocabulary, progress.write).to(device)
-    trained: Objective = objective
+    trained: Objective | AdversarialObjective = objective
     if recipe.adversarial_weight:
         trained = AdversarialObjective(objective, recipe.adversarial_weight)
     forward: Any = torch.compile(trained, dynamic=False) if recipe.compile else trained
@@ -212,27 +199,18 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
             first_step = step  # another order and other masks than before
     if world_size > 1:
         settings = [recipe.to_dict(), intervals, micro_batch_size, job.max_validation_rows, last_step]
+        fingerprints = [dataset.fingerprint, validation_set and validation_set.fingerprint]
         facts = {
             "recipe": distributed.digest_json(settings),
-            "pretraining set": distributed.digest_json(
-                [dataset.fingerprint, validation_set and validation_set.fingerprint]
-            ),
+            "pretraining set": distributed.digest_json(fingerprints),
             "vocabulary": distributed.digest_json(dataset.vocabulary_sha256),
             "step": f"{step:,}",
             "weights": distributed.digest_weights(objective.state_dict()),
         }
         processes.start_together(facts, job.output, stop)
-    loader = StepLoader(
-        dataset,
-        pieces,
-        recipe,
-        micro_batch_size,
-        rank=rank,
-        world_size=world_size,
-        first_step=first_step,
-    )
+    loader = StepLoader(dataset, pieces, recipe, micro_batch_size, rank, world_size, first_step)
     run_info = {
-        "identity": identity.to_dict(),
+        "identity": identity,
         "preset": job.preset,
         "data": {
             "folder": os.path.abspath(job.data),
@@ -256,18 +234,14 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
 
     def save() -> None:
         """Write a checkpoint of the state above, as it is when this is called."""
-        tally = {
-            "sums": _reduce_sums(sums, processes),
-            "counts": counts._asdict(),
-            "skipped": skipped_steps,
-        }
+        total_sums = _reduce_sums(sums, processes)
         state = {
             "model": objective.state_dict(),
             "optimiser": optimizer.state_dict(),
             "done": step,
             "first": first_step,
             "tokens": tokens_seen,
-            "tally": tally,
+            "tally": {"sums": total_sums, "counts": counts._asdict(), "skipped": skipped_steps},
         }
         if recipe.precision == "float16":
             state["loss_scale"] = {"scale": scale, "finite_steps": finite_steps}
@@ -355,11 +329,13 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
 
         # What is due.
         if step % intervals["log"] == 0 or step == recipe.steps:
-            now = time.perf_counter()
+            now, memory = time.perf_counter(), {}
+            if device.type == "cuda":  # the peak of this process
+                memory = {"device_memory_bytes": torch.cuda.max_memory_allocated(device)}
             entry = {
                 "step": step,
                 "split": "train",
-                **_compute_metrics(trained, _reduce_sums(sums, processes), counts),
+                **_compute_metrics(objective, trained.losses, _reduce_sums(sums, processes), counts),
                 "lr": rate,
                 "mask_rate": mask_rate,
                 "grad_norm": grad_norm,
@@ -367,7 +343,7 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
                 **({"loss_scale": scale} if recipe.precision == "float16" else {}),
                 "tokens_seen": tokens_seen,
                 "epoch": loader.get_epoch(step),
-                **processes.measure_memory(),
+                **memory,
                 "tokens_per_second": timed_tokens / (now - timer),
                 "data_wait_fraction": waited_seconds / (now - timer),
                 "elapsed_seconds": now - started,
@@ -378,20 +354,11 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
             sums, counts, skipped_steps = {}, BatchCounts(), 0
             timer, waited_seconds, timed_tokens = now, 0.0, 0
         pause_started = time.perf_counter()
-        if (
-            validation_set
-            and validation_set.rows >= world_size
-            and (step % intervals["validate"] == 0 or step == recipe.steps)
-        ):
+        is_due = step % intervals["validate"] == 0 or step == recipe.steps
+        if is_due and validation_set and validation_set.rows >= world_size:
             validation_loader = StepLoader(validation_set, pieces, recipe, micro_batch_size)
             num_rows = min(validation_set.rows, job.max_validation_rows)
-            first_row, end_row = (num_rows * number // world_size for number in (rank, rank + 1))
-            with progress.bar("validating", unit=" batches", is_transient=True) as batch_bar:
-                validation_batches = (
-                    validation_loader.load_sequential(start, min(micro_batch_size, end_row - start))
-                    for start in batch_bar.each(range(first_row, end_row, micro_batch_size))
-                )
-                metrics = _validate(objective, validation_batches, recipe, processes)
+            metrics = _validate(objective, validation_loader, num_rows, recipe.precision, processes, progress)
             if run_log:
                 run_log.write({"step": step, "split": "validation", **metrics})
                 progress.write(f"step {step:,}: validation {_format_losses(metrics['losses'])}")
@@ -447,7 +414,7 @@ def _resolve_recipe(job: TrainJob, dataset: PretrainingDataset, device: torch.de
             f"this recipe starts from a {recipe.start_from}: give {required_option}, or --start-from "
             "random for random weights"
         )
-    family: FamilyName = get_default_family(dataset.objective) if recipe.family == "auto" else recipe.family
+    family: FamilyName = DEFAULT_FAMILIES[dataset.objective] if recipe.family == "auto" else recipe.family
     if dataset.objective not in FAMILIES[family].data_objectives:
         raise TrainingDataError(
             f"{job.data} was built with --objective {dataset.objective}, whose labels {family} cannot use. "
@@ -506,12 +473,9 @@ def _resolve_intervals(job: TrainJob) -> dict[str, int]:
         if value is not None and value < 1:
             raise InvalidValueError(f"{option_from_field(name)} {value} is below 1")
     steps = job.recipe.steps
-    default_interval = max(_DEFAULT_CHECKPOINTS, steps // _DEFAULT_CHECKPOINTS)
-    default_log_interval = max(
-        _MIN_LOG_INTERVAL, min(10 * _MIN_LOG_INTERVAL, steps // (2 * _DEFAULT_CHECKPOINTS))
-    )
+    default_interval = max(_MIN_SAVE_INTERVAL, steps // _DEFAULT_CHECKPOINTS)
     return {
-        "log": job.log_every or default_log_interval,
+        "log": job.log_every or min(max(10, steps // 200), 100),
         "save": job.save_every or default_interval,
         "validate": job.validate_every or default_interval,
     }
@@ -542,17 +506,19 @@ def _reduce_sums(sums: Mapping[str, Tensor], processes: ProcessGroup) -> dict[st
     return dict(zip(names, processes.all_reduce(values), strict=True))
 
 
-def _compute_metrics(objective: Objective, sums: Mapping[str, float], counts: BatchCounts) -> dict[str, Any]:
+def _compute_metrics(
+    objective: Objective,
+    loss_weights: Mapping[str, tuple[float, str]],
+    sums: Mapping[str, float],
+    counts: BatchCounts,
+) -> dict[str, Any]:
     """Compute losses and metrics over all processes; losses are NaN if all steps were skipped."""
     if not counts.rows:
-        return {"loss": math.nan, "losses": dict.fromkeys(objective.losses, math.nan), "metrics": {}}
+        return {"loss": math.nan, "losses": dict.fromkeys(loss_weights, math.nan), "metrics": {}}
     denominators = counts._asdict()
-    losses = {
-        name: sums[name] / max(1, denominators[count_field])
-        for name, (_, count_field) in objective.losses.items()
-    }
+    losses = {name: sums[name] / max(1, denominators[count]) for name, (_, count) in loss_weights.items()}
     return {
-        "loss": sum(weight * losses[name] for name, (weight, _) in objective.losses.items()),
+        "loss": sum(weight * losses[name] for name, (weight, _) in loss_weights.items()),
         "losses": losses,
         "metrics": objective.compute_metrics(sums, denominators),
     }
@@ -560,19 +526,29 @@ def _compute_metrics(objective: Objective, sums: Mapping[str, float], counts: Ba
 
 def _validate(
     objective: Objective,
-    batches: Iterator[tuple[Batch, BatchCounts]],
-    recipe: TrainRecipe,
+    loader: StepLoader,
+    num_rows: int,
+    precision: str,
     processes: ProcessGroup,
+    progress: Progress,
 ) -> dict[str, Any]:
-    """Compute losses and metrics of batches, over all processes and without dropout."""
+    """Compute losses and metrics of the first rows, shared among all processes and without dropout."""
     objective.eval()
-    sums, counts = dict[str, Tensor](), BatchCounts()
-    with torch.no_grad(), distributed.autocast(recipe.precision, processes.device):
-        for batch, batch_counts in batches:
+    sums, counts, size = dict[str, Tensor](), BatchCounts(), loader.micro_batch_size
+    start, end = (
+        num_rows * number // processes.world_size for number in (processes.rank, processes.rank + 1)
+    )
+    with (
+        progress.bar("validating", unit=" batches", is_transient=True) as bar,
+        torch.no_grad(),
+        distributed.autocast(precision, processes.device),
+    ):
+        for first in bar.each(range(start, end, size)):
+            batch, batch_counts = loader.load_sequential(first, min(size, end - first))
             _add(sums, objective(batch.to(processes.device)))
             counts = BatchCounts._make(map(sum, zip(counts, batch_counts, strict=True)))
     total_counts = BatchCounts._make(map(int, processes.all_reduce(counts)))
-    return _compute_metrics(objective, _reduce_sums(sums, processes), total_counts)
+    return _compute_metrics(objective, objective.losses, _reduce_sums(sums, processes), total_counts)
 
 
 def _make_dropout_seed(seed: int, step: int, index: int) -> int:

@@ -557,7 +557,7 @@ def count_parameters(model: torch.nn.Module) -> int:
 
 def build_on_meta(preset: str, vocabulary: int) -> ElectraObjective | MlmObjective:
     """Build the preset's models on the meta device."""
-    special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3}
+    special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
     dataset_info = SimpleNamespace(
         vocabulary_size=vocabulary, special_ids=special, labelled=True, most_frequent_id=5
     )
@@ -624,7 +624,7 @@ def test_generators_of_presets_are_fractions_of_the_discriminator(
 
 def test_default_model_is_small() -> None:
     recipe = dataclasses.replace(TrainRecipe(), family="electra")
-    special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3}
+    special = {"[PAD]": 0, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
     with torch.device("meta"):
         objective = build_objective(
             recipe,

@@ -12,14 +12,13 @@ from collections.abc import Mapping
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
-from transformers import PreTrainedModel
+from torch import Tensor, nn
 
 from bioshards.train.batch import Batch
 from bioshards.train.models.objectives import ForwardOutput, Objective
 
 
-class AdversarialObjective(Objective):
+class AdversarialObjective(nn.Module):
     """Wrapper that adds the loss ``adversarial`` to an objective.
 
     The defaults are those of alum/adv_masked_lm_task.py in namisan/mt-dnn (``adv_alpha``, ``noise_var``,
@@ -37,60 +36,41 @@ class AdversarialObjective(Objective):
         self, objective: Objective, weight: float = 1.0, noise_std: float = 1e-5, step_size: float = 1e-3
     ) -> None:
         super().__init__()
-        self.objective, self.logits_count_field = objective, objective.logits_count_field
+        self.objective, self.noise_std, self.step_size = objective, noise_std, step_size
         self.losses = {**objective.losses, "adversarial": (weight, objective.logits_count_field)}
-        self.noise_std, self.step_size = noise_std, step_size
 
-    @property
-    def encoder(self) -> PreTrainedModel:
-        return self.objective.encoder
-
-    def compute_outputs(self, batch: Batch) -> ForwardOutput:
-        outputs = self.objective.compute_outputs(batch)
-        word_embeddings = self.encoder.get_input_embeddings()(outputs.encoder_batch.ids)
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """Return the objective's sums over a batch, and that of the loss ``adversarial``."""
+        outputs, objective = self.objective.compute_outputs(batch), self.objective
+        word_embeddings = objective.encoder.get_input_embeddings()(outputs.encoder_batch.ids)
         perturbation = self.find_perturbation(outputs, word_embeddings.detach())
-        perturbed_log_probs = self.log_probabilities(
-            self.predict(outputs.encoder_batch, word_embeddings + perturbation)
-        )
-        clean_log_probs = self.log_probabilities(outputs.logits)
-        divergence_sum = kl_divergence(clean_log_probs.detach(), perturbed_log_probs, outputs.loss_mask)
-        divergence_sum = divergence_sum + kl_divergence(
-            perturbed_log_probs.detach(), clean_log_probs, outputs.loss_mask
-        )
-        return outputs._replace(sums={**outputs.sums, "adversarial": divergence_sum})
+        perturbed = self._compute_log_probs(outputs, word_embeddings + perturbation)
+        clean = objective.log_probabilities(outputs.logits)
+        divergence = kl_divergence(clean.detach(), perturbed, outputs.loss_mask)
+        divergence = divergence + kl_divergence(perturbed.detach(), clean, outputs.loss_mask)
+        return {**outputs.sums, "adversarial": divergence}
+
+    def compute_loss(self, sums: Mapping[str, Tensor], counts: Mapping[str, float]) -> Tensor:
+        """Return the weighted sum of the losses, each divided by its count, as :class:`Objective` does."""
+        weight, count = self.losses["adversarial"]
+        loss = self.objective.compute_loss(sums, counts)
+        return loss + weight / max(counts[count], 1) * sums["adversarial"]
 
     def find_perturbation(self, outputs: ForwardOutput, word_embeddings: Tensor) -> Tensor:
         """Return the perturbation [T, E] of word embeddings that changes predictions most, detached."""
         noise = self.noise_std * torch.randn_like(word_embeddings)
         with torch.enable_grad():  # also inside torch.no_grad()
             noise.requires_grad_()
-            clean_log_probs = self.log_probabilities(outputs.logits.detach())
-            noisy_log_probs = self.log_probabilities(
-                self.predict(outputs.encoder_batch, word_embeddings + noise)
-            )
-            (gradient,) = torch.autograd.grad(
-                kl_divergence(clean_log_probs, noisy_log_probs, outputs.loss_mask), noise
-            )
+            clean = self.objective.log_probabilities(outputs.logits.detach())
+            noisy = self._compute_log_probs(outputs, word_embeddings + noise)
+            (gradient,) = torch.autograd.grad(kl_divergence(clean, noisy, outputs.loss_mask), noise)
         max_norm = gradient.abs().amax(-1, keepdim=True)
-        direction = gradient / max_norm.clamp(
-            min=torch.finfo(gradient.dtype).tiny
-        )  # the gradient of padding is 0
+        # The gradient of padding is 0.
+        direction = gradient / max_norm.clamp(min=torch.finfo(gradient.dtype).tiny)
         return noise.detach() + self.step_size * direction
 
-    def predict(self, batch: Batch, embeds: Tensor | None = None) -> Tensor:
-        return self.objective.predict(batch, embeds)
-
-    def log_probabilities(self, logits: Tensor) -> Tensor:
-        return self.objective.log_probabilities(logits)
-
-    def compute_metrics(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
-        return self.objective.compute_metrics(totals, counts)
-
-    def describe_heads(self) -> list[str]:
-        return self.objective.describe_heads()
-
-    def save(self, folder: str) -> None:
-        self.objective.save(folder)
+    def _compute_log_probs(self, outputs: ForwardOutput, embeds: Tensor) -> Tensor:
+        return self.objective.log_probabilities(self.objective.predict(outputs.encoder_batch, embeds))
 
 
 def kl_divergence(log_p: Tensor, log_q: Tensor, loss_mask: Tensor) -> Tensor:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -33,7 +33,9 @@ from bioshards.train.recipe import FamilyName, TrainRecipe
 
 GENERATOR_FOLDER: Final = "generator"
 """Subfolder of ELECTRA's generator in a checkpoint."""
-_Model = TypeVar("_Model", bound=PreTrainedModel)
+ModelLoader = Callable[[type[PreTrainedModel], PreTrainedConfig, str], Any]
+"""Builds a model with random weights, or loads it from a checkpoint, or from a subfolder of it that is
+not ''."""
 
 
 class DataSpec(Protocol):
@@ -53,19 +55,6 @@ class DataSpec(Protocol):
     @property
     def labelled(self) -> bool:
         """True if rows have a label of next-sentence prediction or sentence order."""
-
-
-class ModelLoader(Protocol):
-    """Build a model: with random weights, or from a checkpoint that the user named."""
-
-    def __call__(
-        self, model_class: type[_Model], config: PreTrainedConfig, subfolder: str | None = None
-    ) -> _Model:
-        """Return the model.
-
-        Args:
-            subfolder: folder of the checkpoint to load from; if it is missing, weights are random.
-        """
 
 
 class ForwardOutput(NamedTuple):
@@ -89,23 +78,32 @@ class Objective(nn.Module, ABC):
 
     Attributes:
         losses: weight of each loss, and the field of ``BatchCounts`` that its sum is divided by.
+        metrics: ratios of two sums of :meth:`forward` or fields of ``BatchCounts``: the accuracy of MLM on
+            hidden tokens and its baseline, that of the set's most frequent token, and others.
         logits_count_field: field of ``BatchCounts`` that counts the tokens of ``ForwardOutput.logits``.
     """
 
     losses: Mapping[str, tuple[float, str]]
+    metrics: Mapping[str, tuple[str, str]] = {
+        "mlm_accuracy": ("mlm_right", "mlm_hidden"),
+        "mlm_baseline": ("mlm_most_frequent", "mlm_hidden"),
+    }
     logits_count_field: str
+
+    def __init__(self, data_spec: DataSpec) -> None:
+        super().__init__()
+        self.mask_id, self.most_frequent_id = data_spec.special_ids["[MASK]"], data_spec.most_frequent_id
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Return the sums over a batch: each loss, and the numerators of :meth:`compute_metrics`."""
         return self.compute_outputs(batch).sums
 
     def compute_loss(self, sums: Mapping[str, Tensor], counts: Mapping[str, float]) -> Tensor:
-        """Return the weighted sum of the losses, each divided by its count.
+        """Return the weighted sum of the losses, each divided by its count; with a count of 0 it is 0.
 
         Args:
             sums: sums over one micro-batch.
-            counts: counts of the whole step, by the fields of ``BatchCounts``.  A loss with a count of 0 is
-                0.
+            counts: counts of the whole step, by the fields of ``BatchCounts``.
         """
         loss: Tensor = sum(  # type: ignore[assignment]  # there is at least one loss
             weight / max(counts[count], 1) * sums[name] for name, (weight, count) in self.losses.items()
@@ -121,6 +119,20 @@ class Objective(nn.Module, ABC):
     def compute_outputs(self, batch: Batch) -> ForwardOutput:
         """Run all models on a batch."""
 
+    def compute_mlm_sums(self, logits: Tensor, batch: Batch) -> dict[str, Tensor]:
+        """Return the sum of the MLM loss of logits, float32[M, vocabulary], and the counts of its metrics.
+
+        The loss is that of all masked positions.  The counts are of hidden ones, which show [MASK]: where a
+        token was kept, the model can copy it.
+        """
+        is_hidden = batch.ids[batch.masked_positions] == self.mask_id
+        return {
+            "mlm": F.cross_entropy(logits, batch.targets, reduction="sum"),
+            "mlm_hidden": is_hidden.sum().float(),
+            "mlm_right": (is_hidden & (logits.argmax(-1) == batch.targets)).sum().float(),
+            "mlm_most_frequent": (is_hidden & (batch.targets == self.most_frequent_id)).sum().float(),
+        }
+
     @abstractmethod
     def predict(self, batch: Batch, embeds: Tensor | None = None) -> Tensor:
         """Return the logits [N, ...] of the trained encoder.
@@ -133,24 +145,23 @@ class Objective(nn.Module, ABC):
     def log_probabilities(self, logits: Tensor) -> Tensor:
         """Return the log-probabilities [N, classes] of logits."""
 
-    @abstractmethod
     def compute_metrics(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
-        """Compute accuracies and other metrics.
+        """Compute the metrics; a ratio with denominator 0 is omitted.
 
         Args:
             totals: sums of :meth:`forward`, added up over batches.
             counts: fields of ``BatchCounts`` of the same batches, added up.
-
-        Returns:
-            metrics by name; a ratio with denominator 0 is omitted.
         """
+        values = {**totals, **counts}
+        return {
+            name: values[numerator] / values[denominator]
+            for name, (numerator, denominator) in self.metrics.items()
+            if values[denominator]
+        }
 
     @abstractmethod
     def describe_heads(self) -> list[str]:
-        """Return a sentence for each head that :meth:`save` writes: is it trained, and which class loads it.
-
-        For the model card, in Markdown.
-        """
+        """Return a sentence of Markdown for each saved head: is it trained, and which class loads it."""
 
     @abstractmethod
     def save(self, folder: str) -> None:
@@ -168,25 +179,28 @@ class ElectraObjective(Objective):
     """
 
     losses: Mapping[str, tuple[float, str]] = {"mlm": (1.0, "masked"), "rtd": (50.0, "tokens")}
+    metrics: Mapping[str, tuple[str, str]] = {
+        **Objective.metrics,
+        "rtd_accuracy": ("rtd_right", "tokens"),
+        "rtd_precision": ("caught", "flagged"),
+        "rtd_recall": ("caught", "replaced"),
+        "replaced": ("replaced", "tokens"),
+    }
     logits_count_field = "tokens"
 
     def __init__(self, recipe: TrainRecipe, data_spec: DataSpec, load_model: ModelLoader) -> None:
-        super().__init__()
-        self.special_ids, self.most_frequent_id = data_spec.special_ids, data_spec.most_frequent_id
+        super().__init__(data_spec)
+        settings = {**_make_settings(recipe, data_spec), "embedding_size": recipe.embedding_size}
         sizes = recipe.generator_sizes
-        common: dict[str, Any] = {
-            **_common_settings(recipe, data_spec),
-            "embedding_size": recipe.embedding_size,
+        generator_sizes = {
+            "hidden_size": sizes.hidden_size,
+            "num_hidden_layers": sizes.num_layers,
+            "num_attention_heads": sizes.num_heads,
+            "intermediate_size": 4 * sizes.hidden_size,
         }
-        generator_config = ElectraConfig(
-            **common,
-            hidden_size=sizes.hidden_size,
-            num_hidden_layers=sizes.num_layers,
-            num_attention_heads=sizes.num_heads,
-            intermediate_size=4 * sizes.hidden_size,
-        )
-        generator = load_model(ElectraForMaskedLM, generator_config, subfolder=GENERATOR_FOLDER)
-        discriminator = load_model(ElectraForPreTraining, ElectraConfig(**common, **_encoder_sizes(recipe)))
+        generator_config = ElectraConfig(**{**settings, **generator_sizes})
+        generator = load_model(ElectraForMaskedLM, generator_config, GENERATOR_FOLDER)
+        discriminator = load_model(ElectraForPreTraining, ElectraConfig(**settings), "")
         generator.electra.embeddings = discriminator.electra.embeddings
         generator.tie_weights()  # tie its output layer to the discriminator's word embeddings
         self.generator, self.discriminator = generator, discriminator
@@ -195,7 +209,8 @@ class ElectraObjective(Objective):
 
     @property
     def encoder(self) -> PreTrainedModel:
-        return self.discriminator.electra
+        encoder: PreTrainedModel = self.discriminator.electra
+        return encoder
 
     def compute_outputs(self, batch: Batch) -> ForwardOutput:
         generator_logits = self.compute_generator_logits(batch)
@@ -205,7 +220,7 @@ class ElectraObjective(Objective):
         is_flagged, is_replaced = (logits > 0) & batch.is_token, is_replaced & batch.is_token
         is_correct = (is_flagged == is_replaced) & batch.is_token
         sums = {
-            **compute_mlm_sums(generator_logits, batch, self.special_ids, self.most_frequent_id),
+            **self.compute_mlm_sums(generator_logits, batch),
             "rtd": F.binary_cross_entropy_with_logits(
                 logits, is_replaced.float(), weight=batch.is_token.float(), reduction="sum"
             ),
@@ -233,21 +248,12 @@ class ElectraObjective(Objective):
         return torch.stack((F.logsigmoid(-logits), F.logsigmoid(logits)), -1)
 
     def compute_metrics(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
-        """Compute accuracies, the baseline of MLM's, precision and recall of RTD, and the fraction of
-        replaced tokens.
+        """Compute the metrics, and ``replaced_entropy``, the baseline of ``rtd``.
 
-        ``replaced_entropy`` is the RTD loss, in nats per token, of a discriminator that knows only the
-        fraction of replaced tokens: the baseline of ``rtd``.
+        It is the RTD loss, in nats per token, of a discriminator that knows only the fraction of replaced
+        tokens.
         """
-        metrics = _compute_ratios(
-            {
-                **_compute_mlm_fractions(totals),
-                "rtd_accuracy": (totals["rtd_right"], counts["tokens"]),
-                "rtd_precision": (totals["caught"], totals["flagged"]),
-                "rtd_recall": (totals["caught"], totals["replaced"]),
-                "replaced": (totals["replaced"], counts["tokens"]),
-            }
-        )
+        metrics = super().compute_metrics(totals, counts)
         if (replaced_fraction := metrics.get("replaced")) is not None:
             metrics["replaced_entropy"] = -sum(
                 p * math.log(p) for p in (replaced_fraction, 1 - replaced_fraction) if p > 0
@@ -270,8 +276,19 @@ class ElectraObjective(Objective):
         self.generator.save_pretrained(os.path.join(folder, GENERATOR_FOLDER))
 
 
+class _Heads(NamedTuple):
+    """Heads of a model: for masked tokens, the dense layer above [CLS], and the classifier above that.
+
+    They are in a tuple, because state.pt would have a module twice that is an attribute of its own.
+    """
+
+    mlm: nn.Module
+    pooler: nn.Module
+    pair_classifier: nn.Module
+
+
 class MlmObjective(Objective):
-    """Masked language modelling, and a classification of segment pairs if rows have labels.
+    """Masked language modelling with BERT or ALBERT, and a task of segment pairs if rows have labels.
 
     The pair task is next-sentence prediction (NSP) in BERT (Devlin et al. 2019, arXiv:1810.04805) and
     sentence-order prediction (SOP) in ALBERT (Lan et al. 2020, arXiv:1909.11942).  They differ in the labels
@@ -282,40 +299,45 @@ class MlmObjective(Objective):
         pair_task: name of the loss of the pair task; None if rows have no labels.
     """
 
-    pair_loss: ClassVar[str]
-    pair_description: ClassVar[str]
     logits_count_field = "masked"
 
     def __init__(self, recipe: TrainRecipe, data_spec: DataSpec, load_model: ModelLoader) -> None:
-        super().__init__()
-        # The heads are a tuple, because state.pt would have a module twice that is an attribute of its own.
-        self.model, self._heads = self._load(recipe, data_spec, load_model)
-        self.special_ids, self.most_frequent_id = data_spec.special_ids, data_spec.most_frequent_id
-        self.pair_task = self.pair_loss if data_spec.labelled else None
-        self.losses = {"mlm": (1.0, "masked")}
-        if self.pair_task:
-            self.losses = {**self.losses, self.pair_task: (1.0, "labelled")}
+        super().__init__(data_spec)
+        settings = _make_settings(recipe, data_spec)
+        if recipe.family == "bert":
+            pair_loss, self._pair_description = "nsp", "next sentences"
+            model = load_model(BertForPreTraining, BertConfig(**settings), "")
+            heads = _Heads(model.cls.predictions, model.bert.pooler.dense, model.cls.seq_relationship)
         else:
-            self._heads.pooler.requires_grad_(False)
-            self._heads.pair_classifier.requires_grad_(False)
-        attention.enable(self.model)
-
-    @abstractmethod
-    def _load(
-        self, recipe: TrainRecipe, data_spec: DataSpec, load_model: ModelLoader
-    ) -> tuple[PreTrainedModel, _Heads]:
-        """Return the model and its heads."""
+            pair_loss, self._pair_description = "sop", "the order of sentences"
+            config = AlbertConfig(
+                **settings,
+                embedding_size=recipe.embedding_size,
+                bos_token_id=data_spec.special_ids["[CLS]"],
+                eos_token_id=data_spec.special_ids["[SEP]"],
+            )
+            model = load_model(AlbertForPreTraining, config, "")
+            heads = _Heads(model.predictions, model.albert.pooler, model.sop_classifier.classifier)
+        self.model, self._heads = model, heads
+        self.pair_task = pair_loss if data_spec.labelled else None
+        self.losses = {"mlm": (1.0, "masked")}
+        if task := self.pair_task:
+            self.losses = {**self.losses, task: (1.0, "labelled")}
+            self.metrics = {**self.metrics, f"{task}_accuracy": (f"{task}_right", "labelled")}
+        else:
+            heads.pooler.requires_grad_(False)
+            heads.pair_classifier.requires_grad_(False)
+        attention.enable(model)
 
     @property
     def encoder(self) -> PreTrainedModel:
-        encoder = self.model.base_model
-        assert isinstance(encoder, PreTrainedModel)
+        encoder: PreTrainedModel = self.model.base_model
         return encoder
 
     def compute_outputs(self, batch: Batch) -> ForwardOutput:
         hidden = attention.encode(self.encoder, batch)
         logits: Tensor = self._heads.mlm(hidden[batch.masked_positions]).float()
-        sums = compute_mlm_sums(logits, batch, self.special_ids, self.most_frequent_id)
+        sums = self.compute_mlm_sums(logits, batch)
         if self.pair_task:
             # From [CLS], without dropout, as in both references.
             pooled = self._heads.pooler(hidden[batch.row_starts]).tanh()
@@ -333,94 +355,26 @@ class MlmObjective(Objective):
     def log_probabilities(self, logits: Tensor) -> Tensor:
         return logits.log_softmax(-1)
 
-    def compute_metrics(self, totals: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
-        """Compute the accuracy on hidden tokens with its baseline, and on pairs if rows have labels."""
-        fractions = _compute_mlm_fractions(totals)
-        if self.pair_task:
-            fractions[f"{self.pair_task}_accuracy"] = (totals[f"{self.pair_task}_right"], counts["labelled"])
-        return _compute_ratios(fractions)
-
     def describe_heads(self) -> list[str]:
-        return [
-            "The head that predicts masked tokens: `AutoModelForMaskedLM` and `AutoModelForPreTraining`.",
-            f"The pooler and the head for {self.pair_description}: `AutoModelForPreTraining`."
-            if self.pair_task
-            else f"The pooler and the head for {self.pair_description} were **not trained in this run**: the "
-            "rows of its pretraining set have no labels.",
-        ]
+        mlm_head = (
+            "The head that predicts masked tokens: `AutoModelForMaskedLM` and `AutoModelForPreTraining`."
+        )
+        pair_head = f"The pooler and the head for {self._pair_description}"
+        if self.pair_task:
+            return [mlm_head, f"{pair_head}: `AutoModelForPreTraining`."]
+        reason = "the rows of its pretraining set have no labels"
+        return [mlm_head, f"{pair_head} were **not trained in this run**: {reason}."]
 
     def save(self, folder: str) -> None:
         """Write the encoder with both heads; a pair head without labels keeps its initial weights."""
         self.model.save_pretrained(folder)
 
 
-class _Heads(NamedTuple):
-    """Heads of a model: for masked tokens, the dense layer above [CLS], and the classifier above that."""
-
-    mlm: nn.Module
-    pooler: nn.Module
-    pair_classifier: nn.Module
-
-
-class BertObjective(MlmObjective):
-    """Masked language modelling and next-sentence prediction with a BERT model."""
-
-    pair_loss = "nsp"
-    pair_description = "next sentences"
-
-    def _load(
-        self, recipe: TrainRecipe, data_spec: DataSpec, load_model: ModelLoader
-    ) -> tuple[PreTrainedModel, _Heads]:
-        settings: dict[str, Any] = {**_common_settings(recipe, data_spec), **_encoder_sizes(recipe)}
-        model: Any = load_model(BertForPreTraining, BertConfig(**settings))
-        return model, _Heads(model.cls.predictions, model.bert.pooler.dense, model.cls.seq_relationship)
-
-
-class AlbertObjective(MlmObjective):
-    """Masked language modelling and sentence-order prediction with an ALBERT model."""
-
-    pair_loss = "sop"
-    pair_description = "the order of sentences"
-
-    def _load(
-        self, recipe: TrainRecipe, data_spec: DataSpec, load_model: ModelLoader
-    ) -> tuple[PreTrainedModel, _Heads]:
-        settings: dict[str, Any] = {**_common_settings(recipe, data_spec), **_encoder_sizes(recipe)}
-        config = AlbertConfig(
-            **settings,
-            embedding_size=recipe.embedding_size,
-            bos_token_id=data_spec.special_ids["[CLS]"],
-            eos_token_id=data_spec.special_ids["[SEP]"],
-        )
-        model: Any = load_model(AlbertForPreTraining, config)
-        return model, _Heads(model.predictions, model.albert.pooler, model.sop_classifier.classifier)
-
-
-OBJECTIVES: Final[Mapping[FamilyName, type[Objective]]] = {
+OBJECTIVES: Final[Mapping[FamilyName, Callable[[TrainRecipe, DataSpec, ModelLoader], Objective]]] = {
     "electra": ElectraObjective,
-    "bert": BertObjective,
-    "albert": AlbertObjective,
+    "bert": MlmObjective,
+    "albert": MlmObjective,
 }
-
-
-def compute_mlm_sums(
-    logits: Tensor, batch: Batch, special_ids: Mapping[str, int], most_frequent_id: int
-) -> dict[str, Tensor]:
-    """Return the sum of the MLM loss, and the counts behind its accuracies.
-
-    The loss is that of all masked positions.  The counts are of hidden ones, which show [MASK]: where a token
-    was kept, the model can copy it.
-
-    Args:
-        logits: float32[M, vocabulary].
-    """
-    is_hidden = batch.ids[batch.masked_positions] == special_ids["[MASK]"]
-    return {
-        "mlm": F.cross_entropy(logits, batch.targets, reduction="sum"),
-        "mlm_hidden": is_hidden.sum().float(),
-        "mlm_right": (is_hidden & (logits.argmax(-1) == batch.targets)).sum().float(),
-        "mlm_most_frequent": (is_hidden & (batch.targets == most_frequent_id)).sum().float(),
-    }
 
 
 def sample_tokens(logits: Tensor, noise: Tensor) -> Tensor:
@@ -459,22 +413,7 @@ def corrupt(batch: Batch, sampled: Tensor) -> tuple[Tensor, Tensor]:
     return ids, ids != original_ids
 
 
-def _compute_mlm_fractions(totals: Mapping[str, float]) -> dict[str, tuple[float, float]]:
-    """Return the accuracy on hidden tokens, and ``mlm_baseline``: that of the set's most frequent token."""
-    return {
-        "mlm_accuracy": (totals["mlm_right"], totals["mlm_hidden"]),
-        "mlm_baseline": (totals["mlm_most_frequent"], totals["mlm_hidden"]),
-    }
-
-
-def _compute_ratios(fractions: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-    """Return numerator / denominator of each pair; pairs with denominator 0 are omitted."""
-    return {
-        name: numerator / denominator for name, (numerator, denominator) in fractions.items() if denominator
-    }
-
-
-def _common_settings(recipe: TrainRecipe, data_spec: DataSpec) -> dict[str, Any]:
+def _make_settings(recipe: TrainRecipe, data_spec: DataSpec) -> dict[str, Any]:
     """Return the settings that the Hugging Face configurations of all models share."""
     return {
         "vocab_size": data_spec.vocabulary_size,
@@ -482,12 +421,6 @@ def _common_settings(recipe: TrainRecipe, data_spec: DataSpec) -> dict[str, Any]
         "max_position_embeddings": recipe.max_positions,
         "hidden_dropout_prob": recipe.dropout,
         "attention_probs_dropout_prob": recipe.attention_dropout,
-    }
-
-
-def _encoder_sizes(recipe: TrainRecipe) -> dict[str, Any]:
-    """Return the sizes of the trained encoder, for its Hugging Face configuration."""
-    return {
         "hidden_size": recipe.hidden_size,
         "num_hidden_layers": recipe.num_layers,
         "num_attention_heads": recipe.num_heads,

@@ -48,9 +48,9 @@ def test_loss_is_the_symmetric_divergence_of_predictions(family: str, layout: st
         sums = model(batch)
         torch.manual_seed(1)
         clean = model.objective.compute_outputs(batch)
-        words = model.encoder.get_input_embeddings()(clean.encoder_batch.ids)
+        words = model.objective.encoder.get_input_embeddings()(clean.encoder_batch.ids)
         perturbation = model.find_perturbation(clean, words)
-        perturbed_logits = model.predict(clean.encoder_batch, words + perturbation)
+        perturbed_logits = model.objective.predict(clean.encoder_batch, words + perturbation)
     expected = 0.0
     for logits, other_logits, counted in zip(
         clean.logits.double(), perturbed_logits.double(), clean.loss_mask, strict=True
@@ -71,7 +71,7 @@ def test_perturbation_has_step_size_and_leaves_padding(family: str) -> None:
         make_batch_of_each_layout(random_masked_rows(32))["flat, constant"],
     )
     clean = model.objective.compute_outputs(batch)
-    words = model.encoder.get_input_embeddings()(clean.encoder_batch.ids).detach()
+    words = model.objective.encoder.get_input_embeddings()(clean.encoder_batch.ids).detach()
     perturbation = model.find_perturbation(clean, words)
     assert not perturbation.requires_grad
     largest = perturbation.abs().amax(-1)
@@ -84,11 +84,13 @@ def test_perturbation_changes_predictions_more_than_random_signs(family: str) ->
     model, batch = make_adversarial_objective(family), make_flat_batch(random_masked_rows(33))
     with torch.no_grad():
         clean = model.objective.compute_outputs(batch)
-        words = model.encoder.get_input_embeddings()(clean.encoder_batch.ids)
+        words = model.objective.encoder.get_input_embeddings()(clean.encoder_batch.ids)
 
         def compute_distance(change: Tensor) -> float:
-            here = model.log_probabilities(clean.logits)
-            there = model.log_probabilities(model.predict(clean.encoder_batch, words + change))
+            here = model.objective.log_probabilities(clean.logits)
+            there = model.objective.log_probabilities(
+                model.objective.predict(clean.encoder_batch, words + change)
+            )
             return kl_divergence(here, there, clean.loss_mask).item()
 
         change = model.find_perturbation(clean, words)
@@ -135,7 +137,9 @@ def test_gradient_reaches_the_predicting_parameters(family: str) -> None:
 def test_search_leaves_no_gradients(family: str) -> None:
     model, batch = make_adversarial_objective(family), make_flat_batch(random_masked_rows(36))
     clean = model.objective.compute_outputs(batch)
-    model.find_perturbation(clean, model.encoder.get_input_embeddings()(clean.encoder_batch.ids).detach())
+    model.find_perturbation(
+        clean, model.objective.encoder.get_input_embeddings()(clean.encoder_batch.ids).detach()
+    )
     assert all(part.grad is None for part in model.parameters())
 
 
