@@ -114,7 +114,7 @@ def _format_file_note(judgement: FileJudgement) -> str:
 def compare_counts(benchmark_files: BenchmarkFiles, records_by_split: RecordsBySplit) -> list[CountCheck]:
     """Compare the counts of loaded records with the published ones."""
     benchmark, notes = benchmark_files.benchmark, benchmark_files.notes
-    counts_by_split = {
+    counts_by_split: dict[str, Mapping[str, int]] = {
         split: benchmark.count_records(records_by_split[split]) for split in benchmark_files.splits
     }
     checks = []
@@ -128,7 +128,7 @@ def compare_counts(benchmark_files: BenchmarkFiles, records_by_split: RecordsByS
                 *(benchmark.name, benchmark.title, benchmark.counts_source, "missing"),
                 *(notes, unit, split, expected),
             )
-            names = [name for name in SPLITS if name in split.split("+")]
+            names = split.split("+")
             if not counts_by_split.keys() >= {*names}:
                 check = replace(check, notes=(*notes, _format_download_note(benchmark)))
             elif any(unit not in counts_by_split[name] for name in names):

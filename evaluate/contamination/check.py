@@ -13,13 +13,13 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.catalogue import Benchmark
 from bioshards.evaluate.benchmarks.records import Split
 from bioshards.evaluate.contamination import DEFAULT_MIN_SHARED_NGRAMS, contamination_report
 from bioshards.evaluate.contamination.corpus_scan import (
-    Corpus,
     MatchQuery,
     ShardHits,
     open_corpus,
@@ -79,10 +79,10 @@ def check_contamination(
 
 
 def _scan_with_progress(
-    corpora: Sequence[Corpus], query: MatchQuery, workers: int, progress: Progress
+    corpora: Sequence[DocumentsInput], query: MatchQuery, workers: int, progress: Progress
 ) -> Iterator[ShardHits]:
     num_shards, text_bytes = sum(len(corpus.shards) for corpus in corpora), 0
-    with progress.bar("scanning", sum(corpus.documents for corpus in corpora), " documents") as bar:
+    with progress.bar("scanning", sum(corpus.summary.documents for corpus in corpora), " documents") as bar:
         for num_scanned, (shard, hits) in enumerate(scan_shards(corpora, query, workers), 1):
             yield hits
             text_bytes += hits.text_bytes

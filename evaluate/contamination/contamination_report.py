@@ -100,7 +100,7 @@ def summarise_splits(example_matches: Sequence[ExampleMatch]) -> list[SplitSumma
 
 def describe_corpora(result: ContaminationResult) -> str:
     """Describe the size of the scanned corpora."""
-    num_documents = sum(corpus.documents for corpus in result.corpora)
+    num_documents = sum(corpus.summary.documents for corpus in result.corpora)
     return f"{num_documents:,} documents, {result.text_bytes / 1e6:,.1f} MB of text"
 
 
@@ -204,8 +204,8 @@ def _to_json(result: ContaminationResult, summaries: list[SplitSummary]) -> dict
             {
                 "folder": one.folder,
                 "pipeline": one.pipeline,
-                "documents": one.documents,
-                "shards_sha256": one.sha256,
+                "documents": one.summary.documents,
+                "shards_sha256": one.summary.shards_sha256,
             }
             for one in result.corpora
         ],

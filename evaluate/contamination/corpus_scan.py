@@ -32,6 +32,7 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.shards import arrow_io as shards
 from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
+from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.contamination.ngrams import NgramIndex, Positions, hash_ngrams
 
@@ -43,17 +44,6 @@ _BLOCK_BYTES: Final = 1 << 20
 
 class CorpusError(UserError):
     """A corpus directory is unfinished, damaged, or of another kind. The message says what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Corpus:
-    """A finished document directory, with the combined digest of its shards."""
-
-    folder: str
-    pipeline: str
-    documents: int
-    sha256: str
-    shards: tuple[Shard, ...]
 
 
 class CorpusDocument(NamedTuple):
@@ -96,7 +86,7 @@ class MatchQuery:
     pmids: frozenset[int]
 
 
-def open_corpus(folder: str) -> Corpus:
+def open_corpus(folder: str) -> DocumentsInput:
     """Open a finished document directory by its manifest.
 
     Raises:
@@ -111,13 +101,11 @@ def open_corpus(folder: str) -> Corpus:
         raise CorpusError(f"{error}. {hint}") from error
     if not isinstance(manifest, DocumentsManifest):
         raise CorpusError(f"{folder} holds no documents, it was made by {manifest.pipeline}. {hint}")
-    outputs = manifest.outputs
-    digest = shards.combine_digests(shard.sha256 for shard in outputs)
-    return Corpus(folder, manifest.pipeline, sum(shard.rows for shard in outputs), digest, outputs)
+    return DocumentsInput(folder, manifest.pipeline, manifest.outputs)
 
 
 def scan_shards(
-    corpora: Sequence[Corpus], query: MatchQuery, workers: int
+    corpora: Sequence[DocumentsInput], query: MatchQuery, workers: int
 ) -> Iterator[tuple[Shard, ShardHits]]:
     """Yield each shard, in order, with its matches, computed in ``workers`` processes.
 

@@ -16,10 +16,11 @@ from typing import Final
 
 import numpy as np
 
+from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.catalogue import Benchmark, load_records, locate_benchmark
 from bioshards.evaluate.benchmarks.records import SPLITS, BenchmarkNotFoundError, Split, record_texts
-from bioshards.evaluate.contamination.corpus_scan import Corpus, CorpusDocument, ShardHits
+from bioshards.evaluate.contamination.corpus_scan import CorpusDocument, ShardHits
 from bioshards.evaluate.contamination.ngrams import NgramIndex
 
 MOSTLY_COVERED_SHARE: Final = 0.8
@@ -172,7 +173,7 @@ class ContaminationResult:
     """
 
     benchmark_examples: BenchmarkExamples
-    corpora: list[Corpus]
+    corpora: list[DocumentsInput]
     splits: tuple[Split, ...]
     min_shared_ngrams: int
     text_bytes: int
@@ -187,7 +188,7 @@ class ContaminationResult:
 
 def match_examples(
     benchmark_examples: BenchmarkExamples,
-    corpora: list[Corpus],
+    corpora: list[DocumentsInput],
     index: NgramIndex,
     shard_hits: Iterable[ShardHits],
     splits: Collection[Split],

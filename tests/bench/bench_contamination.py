@@ -15,11 +15,12 @@ from typing import Final
 import numpy as np
 
 from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS
 from bioshards.evaluate.contamination import corpus_scan as contamination_corpus
-from bioshards.evaluate.contamination.corpus_scan import Corpus, MatchQuery
+from bioshards.evaluate.contamination.corpus_scan import MatchQuery
 from bioshards.evaluate.contamination.matches import read_benchmarks
 from bioshards.evaluate.contamination.ngrams import NGRAM_SIZE, NgramIndex
 from tests.bench.harness import timing
@@ -38,7 +39,7 @@ def find_ngrams(text: str) -> NGramSet:
     return set(zip(*(words[at:] for at in range(NGRAM_SIZE)), strict=False))
 
 
-def count_with_index(corpora: list[Corpus], wanted: MatchQuery) -> int:
+def count_with_index(corpora: list[DocumentsInput], wanted: MatchQuery) -> int:
     """Count the n-grams in corpora that are in the index."""
     is_found = np.zeros(len(wanted.index), bool)
     for _, found in contamination_corpus.scan_shards(corpora, wanted, 1):
@@ -46,7 +47,7 @@ def count_with_index(corpora: list[Corpus], wanted: MatchQuery) -> int:
     return int(is_found.sum())
 
 
-def count_with_sets(corpora: list[Corpus], known: NGramSet) -> int:
+def count_with_sets(corpora: list[DocumentsInput], known: NGramSet) -> int:
     """Count the same n-grams with a Python set."""
     found_ngrams: NGramSet = set()
     for corpus in corpora:

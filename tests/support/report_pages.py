@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from bioshards.corpus.manifest import Shard
+from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.stats import directory_stats, report
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.contamination import contamination_report
-from bioshards.evaluate.contamination.corpus_scan import Corpus, CorpusDocument
+from bioshards.evaluate.contamination.corpus_scan import CorpusDocument
 from bioshards.evaluate.contamination.matches import (
     BenchmarkExample,
     BenchmarkExamples,
@@ -153,7 +155,7 @@ def _make_contamination_page(folder: str, benchmark: str) -> str:
     ]
     result = ContaminationResult(
         BenchmarkExamples([match.example for match in matches], ["a"], {benchmark: ("no dev",)}, ["hoc"]),
-        [Corpus(folder, "pubmed_to_shards", 38_123_456, "0" * 64, ())],
+        [DocumentsInput(folder, "pubmed_to_shards", (Shard("a.arrow", 38_123_456, 1, "0" * 64),))],
         ("test",),
         13,
         45_678_901_234,
