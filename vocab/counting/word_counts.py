@@ -242,12 +242,12 @@ def _sum_by_word(tables: Sequence[pa.Table], columns: list[str]) -> pa.Table:
 def _words_from_chunks(chunks: pa.Table, pretokenizer: str) -> Counter[str]:
     """Count the words of counted chunks."""
     pretokenize: PretokenizeFn = Pretokenizer() if pretokenizer == "bert" else str.split
-    word_counts: Counter[str] = Counter()
+    word_counts: dict[str, int] = {}  # a Counter takes longer to add a word
     for chunk, count in zip(chunks["word"].to_pylist(), chunks["count"].to_pylist(), strict=True):
         if chunk.isascii():
             words = [chunk] if chunk.isalnum() else pretokenize(chunk)
         else:
             words = pretokenize(unicodedata.normalize("NFC", chunk))
         for word in words:
-            word_counts[word] += count
-    return word_counts
+            word_counts[word] = word_counts.get(word, 0) + count
+    return Counter(word_counts)
