@@ -24,12 +24,12 @@ class ExportOptions:
 
     folder: Annotated[str, Argument(metavar="DIR")]
     format: Annotated[
-        Literal["text", "jsonl", "parquet"],
+        Literal["text", "jsonl"],
         "one sentence a line with a blank line between documents (default), or all columns",
     ] = "text"
     output: Annotated[
         str | None,
-        Option("folder for compressed files (default: text and jsonl to standard output)", metavar="DIR"),
+        Option("folder for compressed files (default: to standard output)", metavar="DIR"),
     ] = None
     exclude_overlap_with: Annotated[
         str | None,
@@ -66,7 +66,7 @@ class VerifyOptions:
 Options = ExportOptions | ShowOptions | StatsOptions | VerifyOptions
 
 COMMANDS: Final[dict[str, tuple[type[Options], str]]] = {
-    "export": (ExportOptions, "write documents as text, JSON lines or Parquet"),
+    "export": (ExportOptions, "write documents as text or JSON lines"),
     "show": (ShowOptions, "print one document"),
     "stats": (StatsOptions, "print statistics of documents or of a pretraining set"),
     "verify": (VerifyOptions, "compare every file of a finished directory with its manifest"),
@@ -108,26 +108,26 @@ def export(options: ExportOptions) -> int:
 
     Raises:
         FileNotFoundError: a directory is not finished.
-        InvalidValueError: Parquet without a folder, or a folder that exists.
+        InvalidValueError: the folder exists.
         OverlapInputError: the directory of articles does not list its overlap with this one.
     """
     from bioshards.corpus.lifecycle import full_text_overlap
-    from bioshards.corpus.shards import arrow_io
+    from bioshards.corpus.shards import document_shards
     from bioshards.corpus.shards.export import export_files, format_documents
 
     storage, folder, is_text = LocalStorage(), options.folder, options.format == "text"
-    batches = arrow_io.read_directory(storage, folder, ["sentences"] if is_text else None)
+    batches = document_shards.read_directory(storage, folder, ["sentences"] if is_text else None)
     if options.exclude_overlap_with is not None:
         overlap = full_text_overlap.read(storage, options.exclude_overlap_with, folder)
-        batches = full_text_overlap.exclude_ids(arrow_io.read_directory(storage, folder), overlap["id"])
+        batches = full_text_overlap.exclude_ids(
+            document_shards.read_directory(storage, folder), overlap["id"]
+        )
     if options.output is not None:
         if os.path.exists(options.output):
             raise InvalidValueError(f"--output {options.output} exists: remove it, or name a new folder")
         for path in export_files(storage, batches, options.output, options.format):
             print(path)
         return OK
-    if options.format == "parquet":
-        raise InvalidValueError("--format parquet is written to files: give a folder with --output")
     separator = ""
     for batch in batches:
         text = format_documents(batch, options.format)
@@ -156,7 +156,7 @@ def _find_document(folder: str, document_id: str) -> dict[str, Any] | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from bioshards.corpus.shards import arrow_io
+    from bioshards.corpus.shards import document_shards
 
     column, value = "id", pa.scalar(document_id)
     if re.fullmatch(r"\d{1,9}", document_id):
@@ -165,7 +165,7 @@ def _find_document(folder: str, document_id: str) -> dict[str, Any] | None:
         column = "pmcid"
     elif document_id.startswith("10."):
         column = "doi"
-    for batch in arrow_io.read_directory(LocalStorage(), folder):
+    for batch in document_shards.read_directory(LocalStorage(), folder):
         row = pc.index(batch[column], value).as_py()
         if row >= 0:
             document: dict[str, Any] = batch.slice(row, 1).to_pylist()[0]

@@ -153,7 +153,7 @@ class Document(NamedTuple):
     """The text of one article as sentences, with its metadata and origin.
 
     To add a column: add the attribute here (with a default, if only some builders set it) and the field of
-    the same name to :data:`~.arrow_io.DOCUMENT_SCHEMA`.
+    the same name to :data:`~.document_schema.DOCUMENT_SCHEMA`.
 
     Attributes:
         id: ``pubmed:12345678``, ``pmc:PMC123456.1`` or ``text:note-17``; unique in a directory.

@@ -8,6 +8,7 @@ its ``schema_version``) when a field is added, renamed or removed.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -271,12 +272,14 @@ class DocumentsRun(PipelineRun, frozen=True, kw_only=True):
     """Messages about the inputs, given before the run: files that are not read, listings."""
     retrieved_at: Retrieval | None = None
     """Download times of the source files; null without downloads."""
+    pyarrow: str = ""
+    """Version of pyarrow, which each shard names in its footer: another one gives other bytes there."""
 
 
 class DocumentsManifest(ManifestHeader, frozen=True, kw_only=True):
     """Manifest of documents, made by ``pubmed_to_shards``, ``pmc_to_shards`` or ``text_to_shards``."""
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
     """Version of the fields of this file."""
     pipeline: DocumentsPipeline
     """Pipeline that made the directory."""
@@ -792,7 +795,7 @@ KINDS: Final[Mapping[str, type[Manifest]]] = {
 }
 """Type of the manifest by pipeline."""
 SCHEMA_VERSIONS: Final[Mapping[str, int]] = {
-    **dict.fromkeys(DOCUMENT_PIPELINES, 2),
+    **dict.fromkeys(DOCUMENT_PIPELINES, 3),
     "shards_to_words": 2,
     "vocab": 1,
     "shards_to_pretraining": 3,
@@ -952,6 +955,25 @@ def listed_files(manifest: OutputManifest) -> Iterator[Listed]:
         yield from manifest.dropped
         yield from manifest.overlap
         yield from manifest.duplicates
+
+
+def find_damage(storage: Storage, path: str, entry: Listed) -> str | None:
+    """Compare a file with its manifest entry; return the difference, or None."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with storage.open(path) as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+                size += len(block)
+    except TransientStorageError:
+        raise
+    except OSError as error:
+        return error.strerror or str(error)
+    if size != entry.bytes:
+        return f"it has {size:,} bytes, and its manifest lists {entry.bytes:,}"
+    if digest.hexdigest() != entry.sha256:
+        return "its SHA-256 is not the one that its manifest lists"
+    return None
 
 
 def is_complete(

@@ -32,7 +32,7 @@ NAME: Final = "pmc_to_shards"
 DESCRIPTION: Final = """\
 Full-text articles (JATS XML: PMC's bucket, Europe PMC's packages, files and archives of them) to document
 shards: the newest version of each English article with a body and a free licence, all of its text but the
-references, split into sentences, in Arrow files with a manifest."""
+references, split into sentences, in Parquet files with a manifest."""
 INPUT_HELP: Final = f"""\
 a folder, a file or a quoted glob, also on gs://, s3:// or az://: articles (.xml, .nxml, .xml.gz), archives of
 them (.tar.gz, .tar, .zip), Europe PMC's packages (PMC1_PMC20000.xml.gz), a mirror's pmc folder; or a source
@@ -79,7 +79,7 @@ def run(options: PmcOptions, line: CommandLine) -> int:
     from bioshards.corpus.lifecycle.publish import publish
     from bioshards.pipelines import download_steps, shards
     from bioshards.pipelines.inputs import article_files
-    from bioshards.pipelines.steps import each, finish, listed, merge, once, slots
+    from bioshards.pipelines.steps import finish, merge, once, slots
 
     session = shards.open_shards_session(line, options)
     storage, is_local_run = session.storage, session.context.is_local_run
@@ -102,10 +102,8 @@ def run(options: PmcOptions, line: CommandLine) -> int:
         if not job.overlap_with:
             finish("publish", measured, publish, job, staged, finalized)
             return
-        both_shards = listed("shards", full_text_overlap.list_shards, job, finalized)
-        keys = each("keys", full_text_overlap.extract_keys, job, both_shards)
-        overlap = once("overlap", full_text_overlap.write_overlap, job, finalized, keys)
-        finish("publish", [*measured, keys, overlap], publish, job, staged, finalized, overlap)
+        overlap = once("overlap", full_text_overlap.write_overlap, job, finalized)
+        finish("publish", [*measured, overlap], publish, job, staged, finalized, overlap)
 
     return shards.run_job(session, job, inputs, build)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 NAME: Final = "pubmed_to_shards"
 DESCRIPTION: Final = """\
 PubMed citation XML (baseline and update files, any mixture) to document shards: the latest version of
-each citation with an abstract, cleaned of markup, split into sentences, in Arrow files with a manifest."""
+each citation with an abstract, cleaned of markup, split into sentences, in Parquet files with a manifest."""
 
 INPUT_HELP: Final = f"""\
 a folder, a file or a quoted glob, also on gs://, s3:// or az://; or a source to fetch, by name:

@@ -150,6 +150,12 @@ def compare_with_manifest(storage: Storage, folder: str, expected: RunManifest, 
         return OK
     print("\n".join(differences))
     print(f"{folder} differs from {path}: another input, version or option")
+    versions = [each.run.pyarrow for each in (expected, manifest) if isinstance(each, DocumentsManifest)]
+    if len(set(versions)) > 1:
+        print(
+            f"{path} was made with pyarrow {versions[0]}, and this is {versions[1]}: each shard names it in "
+            "its footer, so that no shard has the same SHA-256"
+        )
     return FAILED
 
 

@@ -34,7 +34,7 @@ from bioshards.corpus.manifest import (
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import FORMAT, OutputDir
 from bioshards.corpus.sentences import splitters
-from bioshards.corpus.shards.arrow_io import read_documents_manifest
+from bioshards.corpus.shards.document_shards import read_documents_manifest
 from bioshards.corpus.stats import report
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -278,7 +278,6 @@ def list_bars(job: ShardsJob, inputs: RunInputs) -> list[StepBar]:
         StepBar("candidates", "comparing documents", " bands", near_duplicates.NUM_BANDS),
         StepBar("duplicates", "finding duplicates"),
         StepBar("finalize", "finishing the shards", " files", inputs.num_items),
-        StepBar("keys", "reading keys of shards", " shards"),
         StepBar("overlap", "finding abstracts of articles"),
         StepBar("publish", "publishing"),
     ]

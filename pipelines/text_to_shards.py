@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NAME: Final = "text_to_shards"
 DESCRIPTION: Final = """\
 Documents of your own (preprints, guidelines, notes of a hospital) to document shards of the same schema as
-PubMed's and PMC's: cleaned, split into sentences, in Arrow files with a manifest."""
+PubMed's and PMC's: cleaned, split into sentences, in Parquet files with a manifest."""
 INPUT_HELP: Final = """\
 a folder, a file or a quoted glob, also on gs://, s3:// or az://: JSON Lines (.jsonl, .ndjson, .json), Parquet
 (.parquet), plain text with a blank line between documents (.txt); all but Parquet also compressed (.gz, .bz2,

@@ -27,7 +27,7 @@ from bioshards.corpus.lifecycle.decisions import (
 from bioshards.corpus.lifecycle.job import ShardsJob, StageResult
 from bioshards.corpus.lifecycle.stage import STAGED_FIELDS
 from bioshards.corpus.manifest import Shard, convert
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import arrow_io, document_shards
 from bioshards.corpus.stats.document_stats import TALLIED_COLUMNS, DocumentTally
 
 _DROPPED_FIELDS = (pa.field("reason", pa.string(), nullable=False), pa.field("duplicate_of", pa.string()))
@@ -149,7 +149,7 @@ def _read_current_report(job: ShardsJob, output_name: str) -> dict[str, Any] | N
 
 def _read_staged_ids(job: ShardsJob, output_name: str) -> Iterator[pa.RecordBatch]:
     path = job.output.staged_path(output_name, "arrow")
-    return arrow_io.read_file(job.storage, path, id_lists.STAGED_COLUMNS)
+    return arrow_io.read_stream(job.storage, path, id_lists.STAGED_COLUMNS)
 
 
 def _strip_staged_fields(schema: pa.Schema) -> pa.Schema:
@@ -180,12 +180,9 @@ class _Finalizer:
 
     def run(self) -> FinalizeResult:
         storage, output, config = self._job.storage, self._job.output, self._job.config
-        max_bytes = config.max_shard_mb * 1_000_000
         with self._open_staged() as staged:
             schema = _strip_staged_fields(staged.schema)
-            kept = arrow_io.write_shards(
-                storage, output.path, self._output_name, self._iter_kept(staged, schema), schema, max_bytes
-            )
+            kept = self._write_shards(document_shards.DATA_FOLDER, self._iter_kept(staged, schema), schema)
         if self._duplicate_pairs:
             with storage.write(output.duplicate_pairs_path(self._output_name)) as out:
                 out.write("".join(self._duplicate_pairs).encode())
@@ -193,17 +190,9 @@ class _Finalizer:
         if config.keep_dropped:
             with self._open_staged() as staged:
                 schema = pa.schema([*_strip_staged_fields(staged.schema), *_DROPPED_FIELDS])
-                shards_written = arrow_io.write_shards(
-                    storage,
-                    f"{output.path}/dropped",
-                    self._output_name,
-                    self._iter_dropped(staged, schema),
-                    schema,
-                    max_bytes,
+                dropped = self._write_shards(
+                    document_shards.DROPPED_FOLDER, self._iter_dropped(staged, schema), schema
                 )
-            dropped = [
-                msgspec.structs.replace(shard, file=f"dropped/{shard.file}") for shard in shards_written
-            ]
         self._tally_rows()
         values = self.tally.values
         return FinalizeResult(
@@ -220,6 +209,18 @@ class _Finalizer:
                 rule: {"documents": count, "characters": self._cleaned_characters[rule]}
                 for rule, count in sorted(self._cleaned_documents.items())
             },
+        )
+
+    def _write_shards(self, folder: str, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> list[Shard]:
+        job = self._job
+        return document_shards.write_shards(
+            job.storage,
+            job.output.path,
+            self._output_name,
+            batches,
+            schema,
+            job.config.max_shard_mb * 1_000_000,
+            folder,
         )
 
     @contextlib.contextmanager

@@ -9,9 +9,7 @@ articles match, the one of the lowest PMCID and version is listed.
 
 Memory holds the ids of all articles, about 60 bytes each, and of :data:`LOOKUP_ROWS` abstracts.
 
-Reading a few columns of a shard on an object store transfers the whole shard, over 500 GB for all abstracts
-and articles.  So the ids are extracted once, in parallel, into small files in the work folder of the
-articles, named by the SHA-256 of the shard: they stay valid, and an update extracts those of new shards only.
+Of each shard only the columns with ids are read: 0.3 % of the bytes of articles.
 """
 
 from __future__ import annotations
@@ -31,9 +29,8 @@ from bioshards.corpus.manifest import (
     OverlapFile,
     Shard,
     read_manifest,
-    sweep,
 )
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import arrow_io, document_shards
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -87,17 +84,6 @@ class OverlapInputError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class KeysResult:
-    """Result of extracting the ids of a shard; ``is_cached`` if an earlier run did it."""
-
-    is_cached: bool
-
-    def counters(self) -> dict[str, int]:
-        """Return the metrics of the step."""
-        return {"skipped": int(self.is_cached)}
-
-
-@dataclass(frozen=True, slots=True)
 class OverlapResult:
     """The list of abstracts whose articles are in the output."""
 
@@ -111,81 +97,41 @@ class OverlapResult:
 # Steps
 
 
-def list_shards(job: ShardsJob, finalized: Sequence[FinalizeResult]) -> list[tuple[str, Shard]]:
-    """List the shards of the abstracts and of the articles, with their directories."""
-    abstracts_folder = _get_abstracts_folder(job)
-    abstracts = list_abstract_shards(job.storage, abstracts_folder)
-    return [
-        *((abstracts_folder, shard) for shard in abstracts),
-        *((job.output.path, shard) for result in finalized for shard in result.shards),
-    ]
+def write_overlap(job: ShardsJob, finalized: Sequence[FinalizeResult]) -> OverlapResult:
+    """Write the list of abstracts whose articles are in the output."""
+    assert job.overlap_with, "the step is in the graph with --find-overlap-with only"
+    storage, folder = job.storage, job.overlap_with
+    abstracts = list_abstract_shards(storage, folder)
+    articles = [shard for result in finalized for shard in result.shards]
+    matches = find_overlap(
+        select_pmc_articles(read_keys(storage, job.output.path, articles)),
+        lambda: read_keys(storage, folder, abstracts),
+    )
+    digest = arrow_io.combine_digests(shard.sha256 for shard in abstracts)
+    return OverlapResult(write(storage, f"{job.output.path}/{FILE_NAME}", folder, digest, matches))
 
 
-def extract_keys(job: ShardsJob, folder_and_shard: tuple[str, Shard]) -> KeysResult:
-    """Write the ids of the documents of a shard to a file in the work folder, unless it exists.
+def read_keys(storage: Storage, folder: str, shards: Sequence[Shard]) -> Iterator[pa.RecordBatch]:
+    """Yield the ids of the documents of shards, in order, as batches of :data:`MATCH_KEY_SCHEMA`.
 
     Articles without a body are left out, because they do not contain the full text of an abstract.
     """
-    folder, shard = folder_and_shard
-    path = job.output.shard_keys_path(shard.sha256)
-    if job.storage.exists(path):
-        return KeysResult(is_cached=True)
     columns = [*MATCH_KEY_SCHEMA.names, "flags"]
-    with (
-        job.storage.write(path) as file,
-        pa.ipc.new_stream(pa.PythonFile(file, "w"), MATCH_KEY_SCHEMA) as stream,
-    ):
-        for batch in arrow_io.read_file(job.storage, f"{folder}/{shard.file}", columns):
-            is_abstract_only = pc.match_substring(pc.binary_join(batch["flags"], ","), "no-body")
-            keys = batch.filter(pc.and_not(pc.is_valid(batch["id"]), is_abstract_only))
-            keys = keys.select(MATCH_KEY_SCHEMA.names)
-            stream.write_table(pa.Table.from_batches([keys]).cast(MATCH_KEY_SCHEMA))
-    return KeysResult(is_cached=False)
-
-
-def write_overlap(
-    job: ShardsJob, finalized: Sequence[FinalizeResult], keys: Sequence[KeysResult]
-) -> OverlapResult:
-    """Write the list of abstracts whose articles are in the output.
-
-    Args:
-        keys: results of :func:`extract_keys` for all shards, which must be complete.
-    """
-    folder = _get_abstracts_folder(job)
-    abstracts = list_abstract_shards(job.storage, folder)
-    articles = [shard for result in finalized for shard in result.shards]
-    matches = find_overlap(
-        select_pmc_articles(read_keys(job, job.output.path, articles)),
-        lambda: read_keys(job, folder, abstracts),
-    )
-    digest = arrow_io.combine_digests(shard.sha256 for shard in abstracts)
-    file = write(job.storage, f"{job.output.path}/{FILE_NAME}", folder, digest, matches)
-    sweep_keys(job, [*articles, *abstracts])
-    return OverlapResult(file)
-
-
-def read_keys(job: ShardsJob, folder: str, shards: Sequence[Shard]) -> Iterator[pa.RecordBatch]:
-    """Yield the ids of the documents of shards, in order, as batches of :data:`MATCH_KEY_SCHEMA`."""
 
     def read_shard(shard: Shard) -> list[pa.RecordBatch]:
-        extract_keys(job, (folder, shard))
-        path = job.output.shard_keys_path(shard.sha256)
-        with arrow_io.open_mapped(job.storage, path) as file, pa.ipc.open_stream(file) as stream:
-            return list(stream)
+        return [
+            _select_keys(batch)
+            for batch in document_shards.read_file(storage, f"{folder}/{shard.file}", columns)
+        ]
 
-    for batches in prefetch_map(job.storage, read_shard, shards):
+    for batches in prefetch_map(storage, read_shard, shards):
         yield from batches
 
 
-def sweep_keys(job: ShardsJob, shards: Sequence[Shard]) -> None:
-    """Remove the files of the ids of all shards but these."""
-    expected = {job.output.shard_keys_path(shard.sha256) for shard in shards}
-    sweep(job.storage, [f"{job.output.work_folder}/shard_keys"], expected)
-
-
-def _get_abstracts_folder(job: ShardsJob) -> str:
-    assert job.overlap_with, "the steps are in the graph with --find-overlap-with only"
-    return job.overlap_with
+def _select_keys(batch: pa.RecordBatch) -> pa.RecordBatch:
+    is_abstract_only = pc.match_substring(pc.binary_join(batch["flags"], ","), "no-body")
+    keys = batch.filter(pc.and_not(pc.is_valid(batch["id"]), is_abstract_only))
+    return keys.select(MATCH_KEY_SCHEMA.names).cast(MATCH_KEY_SCHEMA)
 
 
 # Matching

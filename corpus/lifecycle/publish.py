@@ -1,4 +1,4 @@
-"""Publish an output directory of documents: rejected records, files for ``datasets``, manifest.
+"""Publish an output directory of documents: rejected records, pages, manifest.
 
 The manifest is written last; its presence marks the directory complete.  All of it but ``run`` is the same
 for the same inputs and options, whatever the runner, the number of workers and the restarts.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import collections
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
+import pyarrow as pa
 
 from bioshards.corpus.jats.filters import DROPPED_PART_PREFIX
 from bioshards.corpus.lifecycle import checks, full_text_overlap
@@ -42,7 +42,7 @@ from bioshards.corpus.manifest import (
     sweep,
     write_manifest,
 )
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards.document_shards import DATA_FOLDER, DROPPED_FOLDER, SUFFIX
 from bioshards.corpus.stats import dataset_card, report
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
@@ -91,7 +91,6 @@ def publish(
         if reason := _DUPLICATE_REASONS.get(job.config.dedup):
             duplicates = _publish_duplicates(job, [result for _, result in usable_results], reason)
             manifest = msgspec.structs.replace(manifest, duplicates=(duplicates,))
-        _publish_dataset_info(job, manifest)
         _publish_pages(job, manifest, list(results_by_name))
         _sweep(job, manifest, [stage_result for stage_result, _ in usable_results])
         manifest = finish_manifest(manifest, _make_inputs_key(job, staged))
@@ -170,7 +169,9 @@ def _build_manifest(
         licences=_sum_counts(finalize_result.licences for finalize_result in finalize_results),
         article_types=_sum_counts(finalize_result.article_types for finalize_result in finalize_results),
         warnings=(),
-        run=msgspec.structs.replace(job.run, retrieved_at=_collect_retrieval_times(usable_sources)),
+        run=msgspec.structs.replace(
+            job.run, retrieved_at=_collect_retrieval_times(usable_sources), pyarrow=pa.__version__
+        ),
     )
 
 
@@ -277,16 +278,6 @@ def _publish_duplicates(job: ShardsJob, finalize_results: list[FinalizeResult], 
     return Shard(DUPLICATES_FILE, rows, writer.size, writer.sha256)
 
 
-def _publish_dataset_info(job: ShardsJob, manifest: DocumentsManifest) -> None:
-    """Write the files by which ``datasets`` opens the shards, and those of dropped documents."""
-    arrow_io.write_dataset_info(job.storage, job.output.path, list(manifest.outputs))
-    if manifest.config.keep_dropped:
-        dropped = [
-            msgspec.structs.replace(shard, file=os.path.basename(shard.file)) for shard in manifest.dropped
-        ]
-        arrow_io.write_dataset_info(job.storage, f"{job.output.path}/dropped", dropped)
-
-
 def _publish_pages(job: ShardsJob, manifest: DocumentsManifest, output_names: list[str]) -> None:
     """Write the card and the report; of the latter, only the sections on the run differ in equal runs."""
 
@@ -306,9 +297,10 @@ def _sweep(job: ShardsJob, manifest: DocumentsManifest, usable_results: list[Sta
     """Remove shards and work files that the manifest does not list, as of replaced inputs."""
     output_names = {stage_result.output_name for stage_result in usable_results}
     expected = {f"{job.output.path}/{entry.file}" for entry in listed_files(manifest)}
-    sweep(job.storage, [job.output.path, f"{job.output.path}/dropped"], expected, _is_shard_or_overlap_file)
+    folders = [f"{job.output.path}/{name}" for name in (DATA_FOLDER, DROPPED_FOLDER)]
+    sweep(job.storage, folders, expected, lambda name: name.startswith("data-") and name.endswith(SUFFIX))
     if manifest.pipeline == "pmc_to_shards" and not manifest.overlap:
-        full_text_overlap.sweep_keys(job, [])
+        job.storage.remove(f"{job.output.path}/{full_text_overlap.FILE_NAME}")
 
     def is_replaced(name: str) -> bool:
         match = _WORK_FILE_NAME.match(name)
@@ -326,7 +318,3 @@ def _sweep(job: ShardsJob, manifest: DocumentsManifest, usable_results: list[Sta
         if stage_result.source.num_files
     }
     sweep(job.storage, [f"{job.output.work_folder}/part_lists"], part_lists)
-
-
-def _is_shard_or_overlap_file(name: str) -> bool:
-    return (name.startswith("data-") and name.endswith(".arrow")) or name == full_text_overlap.FILE_NAME

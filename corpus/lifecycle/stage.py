@@ -25,8 +25,8 @@ from bioshards.corpus.lifecycle.job import ShardsJob, StageResult
 from bioshards.corpus.lifecycle.near_duplicates import SignatureWriter
 from bioshards.corpus.output.rejects import RejectWriter
 from bioshards.corpus.pubmed.filters import PubMedConfig
-from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import make_schema
+from bioshards.corpus.shards import document_schema
+from bioshards.corpus.shards.document_schema import make_schema
 from bioshards.corpus.source_record import DAMAGED_COPY, RecordReader, SourceRecord
 from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
 from bioshards.corpus.text_config import TextConfig
@@ -168,7 +168,7 @@ class _Stager:
                 rows += 1
                 characters += document.num_characters
                 chunk_characters += document.num_characters
-                is_full = rows == arrow_io.BATCH_ROWS or characters > arrow_io.BATCH_CHARACTERS
+                is_full = rows == document_schema.BATCH_ROWS or characters > document_schema.BATCH_CHARACTERS
                 if is_full or chunk_characters > _CHUNK_CHARACTERS:
                     chunks.append(_make_staged_batch(documents, drop_reasons, self._schema))
                     documents, drop_reasons, chunk_characters = [], [], 0
@@ -217,7 +217,7 @@ class _Stager:
             self._signatures.add(key, document.id, position, document.year, document.title, text)
 
     def _write_rows(self, suffix: str, rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> None:
-        columns = arrow_io.transpose(rows, len(schema))
+        columns = document_schema.transpose(rows, len(schema))
         table = pa.table(
             [
                 pa.array(column, schema_field.type)
@@ -237,7 +237,7 @@ def _staged_schema(schema: pa.Schema) -> pa.Schema:
 def _make_staged_batch(
     documents: list[Document], drop_reasons: list[str | None], schema: pa.Schema
 ) -> pa.RecordBatch:
-    offsets, removals = arrow_io.flatten_lists(
+    offsets, removals = document_schema.flatten_lists(
         [list(document.removed_characters.items()) for document in documents]
     )
     staged_columns = [
@@ -256,6 +256,6 @@ def _make_staged_batch(
         ),
     ]
     return pa.RecordBatch.from_arrays(
-        [*arrow_io.record_batch_from_documents(documents, schema).columns, *staged_columns],
+        [*document_schema.record_batch_from_documents(documents, schema).columns, *staged_columns],
         schema=_staged_schema(schema),
     )

@@ -19,11 +19,11 @@ from bioshards.corpus.storage.storage_protocol import Storage
 SPLITS: Final = ("train", "validation")
 """Folders of a pretraining set, each a directory of shards; ``datasets`` opens both as a DatasetDict."""
 
-FORMAT: Final = 7
+FORMAT: Final = 8
 """Version of the data files.  Raise it whenever the same inputs and options give other bytes, so that
 results of an older version are not reused."""
 
-_OUTPUT_FOLDERS: Final = ("", "dropped", "rejected", *SPLITS)
+_OUTPUT_FOLDERS: Final = ("", "data", "dropped", "rejected", *SPLITS)
 """Folders of an output directory that runs write to and sweep; the first is the directory itself."""
 
 _WORK_FOLDERS: Final = (
@@ -33,7 +33,6 @@ _WORK_FOLDERS: Final = (
     "staged",  # reports, shards, keys and rejected records of source files
     "decisions",  # what is dropped of each source
     "final_reports",  # on the final shards of sources, with their duplicates
-    "shard_keys",  # keys of the documents of shards
     "word_counts",  # of shards
     "merged_buckets",  # of words
     "build_reports",  # on the rows of shard groups
@@ -108,10 +107,6 @@ class OutputDir:
     def duplicate_pairs_path(self, output_name: str) -> str:
         """Return the path of the list of duplicates of a source."""
         return f"{self.work_folder}/final_reports/{output_name}.tsv"
-
-    def shard_keys_path(self, sha256: str) -> str:
-        """Return the path of the keys of the documents of a shard (full_text_overlap.py)."""
-        return f"{self.work_folder}/shard_keys/{sha256}.arrow"
 
     def word_counts_path(self, sha256: str, suffix: str) -> str:
         """Return the path of the word counts of a shard with this SHA-256."""
@@ -208,15 +203,10 @@ def reset(storage: Storage, output_dir: OutputDir) -> None:
 
 
 def mark_incomplete(storage: Storage, output_dir: OutputDir) -> None:
-    """Remove the manifest and the files by which ``datasets`` opens an output directory."""
-    dataset_files = ("state.json", "dataset_info.json", "dataset_dict.json")  # by which datasets finds shards
-    dataset_paths = [
-        f"{output_dir.path}{subfolder}/{name}"
-        for subfolder in ("", *(f"/{split}" for split in SPLITS))
-        for name in dataset_files
-    ]
-    for path in (output_dir.manifest_path, *dataset_paths):
-        storage.remove(path)
+    """Remove the manifest and the files by which ``datasets`` opens a pretraining set."""
+    split_files = (f"{split}/{name}" for split in SPLITS for name in ("state.json", "dataset_info.json"))
+    for name in ("manifest.json", "dataset_dict.json", *split_files):
+        storage.remove(f"{output_dir.path}/{name}")
 
 
 def remove_leftovers(storage: Storage, output_dir: OutputDir) -> None:

@@ -1,22 +1,20 @@
-"""Export documents to the formats of other tools: plain text, JSON lines, Parquet."""
+"""Export documents as plain text or JSON lines; the shards are Parquet already."""
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
-from collections.abc import Callable, Iterable, Iterator
-from typing import BinaryIO, Final, Literal
+from collections.abc import Iterable
+from typing import Final, Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bioshards.corpus.storage.storage_protocol import Storage
 
-ExportFormat = Literal["text", "jsonl", "parquet"]
+ExportFormat = Literal["text", "jsonl"]
 MAX_FILE_BYTES: Final = 256 << 20
 """Bytes of documents in memory after which the next file of an export begins."""
-_SUFFIXES: Final[dict[ExportFormat, str]] = {"text": "txt.gz", "jsonl": "jsonl.gz", "parquet": "parquet"}
+_SUFFIXES: Final[dict[ExportFormat, str]] = {"text": "txt.gz", "jsonl": "jsonl.gz"}
 
 
 def format_documents(batch: pa.RecordBatch, export_format: ExportFormat) -> str:
@@ -55,21 +53,12 @@ def export_files(
     while batch is not None:
         paths.append(f"{folder}/data-{len(paths):05d}.{_SUFFIXES[export_format]}")
         num_bytes = 0
-        with storage.write(paths[-1]) as file, _open_writer(file, batch.schema, export_format) as write:
+        with (
+            storage.write(paths[-1]) as file,
+            gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as stream,
+        ):
             while batch is not None and num_bytes < max_file_bytes:
-                write(batch)
+                stream.write(format_documents(batch, export_format).encode())
                 num_bytes += batch.nbytes
                 batch = next(iterator, None)
     return paths
-
-
-@contextlib.contextmanager
-def _open_writer(
-    file: BinaryIO, schema: pa.Schema, export_format: ExportFormat
-) -> Iterator[Callable[[pa.RecordBatch], object]]:
-    if export_format == "parquet":
-        with pq.ParquetWriter(pa.PythonFile(file, "w"), schema, compression="zstd") as writer:
-            yield writer.write_batch
-        return
-    with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as stream:
-        yield lambda batch: stream.write(format_documents(batch, export_format).encode())

@@ -5,7 +5,6 @@ A shard may be in one input only, so that no document is counted twice.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from bioshards.corpus.errors import InvalidValueError, TransientStorageError, UserError
+from bioshards.corpus.errors import InvalidValueError, UserError
 from bioshards.corpus.manifest import (
     DOCUMENT_PIPELINES,
     DocumentsPipeline,
@@ -26,11 +25,11 @@ from bioshards.corpus.manifest import (
     ManifestError,
     MirrorManifest,
     Shard,
+    find_damage,
     listed_files,
     read_manifest,
 )
-from bioshards.corpus.output.output_layout import FORMAT
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import arrow_io, document_shards
 from bioshards.corpus.storage.storage_protocol import Storage
 
 _SUMMARY_TYPES: Final[dict[str, type[InputAbstracts] | type[InputArticles] | type[InputText]]] = {
@@ -96,25 +95,6 @@ def load_document_inputs(
     )
 
 
-def find_damage(storage: Storage, path: str, shard: Listed) -> str | None:
-    """Compare a file with its manifest entry; return the difference, or None."""
-    digest, size = hashlib.sha256(), 0
-    try:
-        with storage.open(path) as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-                size += len(block)
-    except TransientStorageError:
-        raise
-    except OSError as error:
-        return error.strerror or str(error)
-    if size != shard.bytes:
-        return f"it has {size:,} bytes, and its manifest lists {shard.bytes:,}"
-    if digest.hexdigest() != shard.sha256:
-        return "its SHA-256 is not the one that its manifest lists"
-    return None
-
-
 def check_disjoint(folders: Sequence[str], output: str) -> None:
     """Check that the output and the inputs are disjoint folders.
 
@@ -137,18 +117,13 @@ def _resolve_folder(folder: str) -> str:
 
 def _load_documents_input(storage: Storage, folder: str, accepted_pipelines: Sequence[str]) -> DocumentsInput:
     try:
-        manifest = arrow_io.read_documents_manifest(storage, folder, accepted_pipelines)
+        manifest = document_shards.read_documents_manifest(storage, folder, accepted_pipelines)
     except ManifestError as error:
         raise InputError(str(error).rstrip(".")) from error
-    if manifest.config.format != FORMAT:
-        raise InputError(
-            f"{folder} was made by another version of bioshards (format {manifest.config.format}, this is "
-            f"{FORMAT}). Make it anew: beam run {manifest.pipeline} with another --output"
-        )
     return DocumentsInput(folder, manifest.pipeline, manifest.outputs)
 
 
-_SHARD_NAME: Final = re.compile(r"(.+/)?data-[^/]*\.arrow")
+_SHARD_NAME: Final = re.compile(r"(.+/)?data-[^/]*\.(arrow|parquet)")
 
 
 def check_directory(storage: Storage, folder: str) -> tuple[list[Listed], list[str]]:
@@ -182,10 +157,11 @@ def check_directory(storage: Storage, folder: str) -> tuple[list[Listed], list[s
 def _find_problem(storage: Storage, path: str, entry: Listed) -> str | None:
     if damage := find_damage(storage, path, entry):
         return damage
-    if isinstance(entry, Shard) and path.endswith(".arrow"):
+    if isinstance(entry, Shard) and path.endswith((".arrow", document_shards.SUFFIX)):
+        read = document_shards.read_file if path.endswith(document_shards.SUFFIX) else arrow_io.read_stream
         try:
-            rows = sum(batch.num_rows for batch in arrow_io.read_file(storage, path, None))
-        except pa.ArrowInvalid as error:
+            rows = sum(batch.num_rows for batch in read(storage, path))
+        except (OSError, pa.ArrowException) as error:
             return str(error)
         if rows != entry.rows:
             return f"it has {rows:,} rows, and its manifest lists {entry.rows:,}"

@@ -53,10 +53,9 @@ def format_dataset_card(manifest: DocumentsManifest, document_config: TextConfig
         ("`duplicates.tsv`", "ids of duplicates and of their originals") if manifest.duplicates else None,
     ]
     files = [
-        ("`data-*.arrow`", "the documents, one a row: Arrow streams"),
+        ("`data/*.parquet`", "the documents, one a row"),
         ("`report.html`", "funnel, years, journals, lengths, cleaning: a page for a browser"),
         ("`manifest.json`", "inputs with MD5, shards with SHA-256, options, counts"),
-        ("`dataset_info.json`, `state.json`", "what `datasets` needs"),
         *filter(None, extra_files),
         ("`.bioshards/`", "work files, by which the next run does only what is new; readers need none"),
     ]
@@ -75,7 +74,7 @@ tags:
 - medical
 configs:
 - config_name: default
-  data_files: data-*.arrow
+  data_files: data/*.parquet
 ---
 
 # {_SUBJECT_BY_PIPELINE[manifest.pipeline]}
@@ -86,7 +85,7 @@ into sentences by bioshards (`beam run {manifest.pipeline}`).
 ```python
 import datasets
 
-documents = datasets.load_from_disk("this folder")  # from the hub: datasets.load_dataset("its name")
+documents = datasets.load_dataset("this folder", split="train")  # or its name on the hub
 ```
 
 ## Files

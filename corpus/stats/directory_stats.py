@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -25,10 +25,11 @@ from bioshards.corpus.manifest import (
     PretrainingManifest,
     Shard,
     SplitCounts,
+    find_damage,
     read_manifest,
 )
 from bioshards.corpus.output.output_layout import SPLITS
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import arrow_io, document_schema, document_shards
 from bioshards.corpus.stats.document_stats import (
     TALLIED_COLUMNS,
     DocumentTally,
@@ -40,6 +41,9 @@ from bioshards.corpus.stats.document_stats import (
 from bioshards.corpus.storage.storage_protocol import Storage
 
 _READ_COLUMNS: Final = {"source", "year", "sentences", *TALLIED_COLUMNS}
+
+
+FileReader = Callable[[Storage, str, Sequence[str] | None], Iterator[pa.RecordBatch]]
 
 
 class StatsError(UserError):
@@ -95,8 +99,8 @@ def _compute_document_stats(storage: Storage, folder: str, manifest: DocumentsMa
     tally = DocumentTally()
     words_per_sentence = tally.lengths["words_per_sentence"]
     characters = 0
-    columns = [field.name for field in arrow_io.DOCUMENT_SCHEMA if field.name in _READ_COLUMNS]
-    for batch in _iter_batches(storage, folder, manifest.outputs, columns):
+    columns = [field.name for field in document_schema.DOCUMENT_SCHEMA if field.name in _READ_COLUMNS]
+    for batch in _iter_batches(document_shards.read_file, storage, folder, manifest.outputs, columns):
         sentences = batch["sentences"].flatten()
         num_sentences = pc.list_value_length(batch["sentences"])
         words_in_sentence = _count_words(sentences)
@@ -157,7 +161,7 @@ def _compute_split_stats(
 ) -> dict[str, Any]:
     lengths, labels = Counter[int](), Counter[int]()
     single_segment_rows = 0
-    for batch in _iter_batches(storage, folder, shards, columns=None):
+    for batch in _iter_batches(arrow_io.read_stream, storage, folder, shards, columns=None):
         lengths.update(count_values(pc.list_value_length(batch["input_ids"])))
         single_segment_rows += pc.sum(pc.equal(batch["split"], 0), min_count=0).as_py()
         if "label" in batch.schema.names:
@@ -196,11 +200,16 @@ def _compute_ratio(part: int, whole: int) -> float | None:
 
 
 def _iter_batches(
-    storage: Storage, folder: str, shards: Iterable[Shard], columns: Sequence[str] | None
+    read_file: FileReader,
+    storage: Storage,
+    folder: str,
+    shards: Iterable[Shard],
+    columns: Sequence[str] | None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the record batches of shards; one is in memory at a time.
 
     Args:
+        read_file: reads a shard.
         shards: as the manifest lists them.
         columns: columns to read, in the order of the schema; None for all.
 
@@ -209,8 +218,10 @@ def _iter_batches(
     """
     for shard in shards:
         path, rows = f"{folder}/{shard.file}", 0
+        if damage := find_damage(storage, path, shard):
+            raise _make_damage_error(path, f"cannot be read: {damage}")
         try:
-            for batch in arrow_io.read_shards(storage, folder, [shard], columns):
+            for batch in read_file(storage, path, columns):
                 rows += batch.num_rows
                 yield batch
         except (OSError, pa.ArrowException) as error:

@@ -33,6 +33,10 @@ class HashingWriter:
     def flush(self) -> None:
         self._file.flush()
 
+    def tell(self) -> int:
+        """Return the number of bytes written, which writers of Parquet ask for."""
+        return self.size
+
     @property
     def sha256(self) -> str:
         return self._digest.hexdigest()

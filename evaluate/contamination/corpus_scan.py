@@ -1,6 +1,6 @@
 """Scan document shards for PMIDs and n-grams, in several processes.
 
-Text is read from memory-mapped Arrow buffers block by block, so memory grows with the matches only.
+A row group is read at a time and scanned block by block, so memory grows with the matches only.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import os
 import signal
 import threading
 import time
-import typing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -22,21 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.errors import UserError
-from bioshards.corpus.manifest import (
-    DocumentsManifest,
-    DocumentsPipeline,
-    ManifestError,
-    ManifestNotFoundError,
-    Shard,
-    read_manifest,
-)
-from bioshards.corpus.shards import arrow_io as shards
-from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
+from bioshards.corpus.manifest import ManifestError, ManifestNotFoundError, Shard
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.contamination.ngrams import NgramIndex, Positions, hash_ngrams
 
-_PIPELINES: Final = typing.get_args(DocumentsPipeline)
 _COLUMNS: Final = ("id", "pmid", "pmcid", "sentences")
 _BLOCK_BYTES: Final = 1 << 20
 """Text bytes of a block, or one document if it is longer. Arrays of a block need 20 times as much memory."""
@@ -92,15 +82,12 @@ def open_corpus(folder: str) -> DocumentsInput:
     Raises:
         CorpusError: it is not one.
     """
-    hint = f"Give --corpus the --output of beam run {' or '.join(_PIPELINES)}"
     try:
-        manifest = read_manifest(LocalStorage(), folder)
+        manifest = document_shards.read_documents_manifest(LocalStorage(), folder)
     except ManifestNotFoundError as error:
         raise CorpusError(str(error)) from error
     except ManifestError as error:
-        raise CorpusError(f"{error}. {hint}") from error
-    if not isinstance(manifest, DocumentsManifest):
-        raise CorpusError(f"{folder} holds no documents, it was made by {manifest.pipeline}. {hint}")
+        raise CorpusError(f"--corpus: {error}") from error
     return DocumentsInput(folder, manifest.pipeline, manifest.outputs)
 
 
@@ -154,18 +141,10 @@ def _scan_shard_in_worker(folder: str, shard: Shard) -> ShardHits:
 def _scan_shard(query: MatchQuery, folder: str, shard: Shard) -> ShardHits:
     path = f"{folder}/{shard.file}"
     try:
-        if os.path.getsize(path) != shard.bytes:
-            raise OSError(f"it has {os.path.getsize(path):,} bytes, and its manifest lists {shard.bytes:,}")
-        with shards.open_mapped(LocalStorage(), path) as file:
-            schema = pa.ipc.read_schema(file)
-        for name in _COLUMNS:
-            if name not in schema.names or schema.field(name).type != DOCUMENT_SCHEMA.field(name).type:
-                raise CorpusError(
-                    f"{path} has no column {name} of {DOCUMENT_SCHEMA.field(name).type}: another version of "
-                    "bioshards has made it. Make it anew: beam run with another --output"
-                )
-        return _find_hits(query, shards.read_file(LocalStorage(), path, _COLUMNS))
-    except (OSError, pa.ArrowInvalid) as error:
+        return _find_hits(query, document_shards.read_shards(LocalStorage(), folder, [shard], _COLUMNS))
+    except document_shards.DamagedShardError:
+        raise
+    except (OSError, pa.ArrowException) as error:
         raise CorpusError(
             f"{path} cannot be read ({error}). Delete it and run the beam run that made it once more, "
             "which makes it anew"

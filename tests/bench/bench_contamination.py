@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
@@ -51,7 +51,7 @@ def count_with_sets(corpora: list[DocumentsInput], known: NGramSet) -> int:
     """Count the same n-grams with a Python set."""
     found_ngrams: NGramSet = set()
     for corpus in corpora:
-        for batch in arrow_io.read_directory(LocalStorage(), corpus.folder, ["sentences"]):
+        for batch in document_shards.read_directory(LocalStorage(), corpus.folder, ["sentences"]):
             for sentences in batch["sentences"].to_pylist():
                 found_ngrams |= find_ngrams(" ".join(sentences)) & known
     return len(found_ngrams)

@@ -28,7 +28,7 @@ import sentencepiece
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import Unigram, WordPiece
 
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.encode import Encoder
 from tests.bench.harness import timing
@@ -60,7 +60,7 @@ def iter_batches(folders: list[str]) -> Iterator[pa.Array]:
     """Yield batches of the sentences of finished directories."""
     collected: list[pa.Array] = []
     for folder in folders:
-        for batch in arrow_io.read_directory(LocalStorage(), folder, ["sentences"]):
+        for batch in document_shards.read_directory(LocalStorage(), folder, ["sentences"]):
             collected.append(batch.column("sentences").flatten())
             if sum(map(len, collected)) >= BATCH:
                 yield pa.concat_arrays(collected)

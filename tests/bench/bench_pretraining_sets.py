@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tokenizers import BertWordPieceTokenizer, Tokenizer
 
-from bioshards.corpus.shards import arrow_io, pretraining_schema
+from bioshards.corpus.shards import document_shards, pretraining_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import row_plan
@@ -62,7 +62,7 @@ def write_texts(folders: list[str], work: Path, sample_mb: float) -> dict[str, f
     batches = [
         batch
         for folder in folders
-        for batch in arrow_io.read_directory(LocalStorage(), folder, ["id", "sentences"])
+        for batch in document_shards.read_directory(LocalStorage(), folder, ["id", "sentences"])
     ]
     table = pa.Table.from_batches(batches).combine_chunks()
     sizes = {}

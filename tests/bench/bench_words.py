@@ -15,7 +15,7 @@ from typing import Final
 
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.counting.word_counts import CountConfig, count_words
 from bioshards.vocab.tokenizer.pretokenizer import AS_WRITTEN
@@ -32,7 +32,7 @@ def count_once(counter: str, folders: list[str]) -> None:
     batches = [
         batch
         for folder in folders
-        for batch in arrow_io.read_directory(LocalStorage(), folder, ["id", "pmid", "sentences"])
+        for batch in document_shards.read_directory(LocalStorage(), folder, ["id", "pmid", "sentences"])
     ]
     words: Counter[str] = Counter()
     if counter == "ours":
@@ -68,7 +68,7 @@ def main() -> None:
     size = sum(
         batch["sentences"].nbytes
         for folder in folders
-        for batch in arrow_io.read_directory(LocalStorage(), folder)
+        for batch in document_shards.read_directory(LocalStorage(), folder)
     )
     for _ in range(options.repeats):
         runs = {

@@ -51,7 +51,7 @@ from tests.support.corpus.manifests import (
 from tests.support.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
-SHARD = Shard("data-a-00000.arrow", 3, 100, "ab")
+SHARD = Shard("data/data-a-00000.parquet", 3, 100, "ab")
 OVERLAP = OverlapFile("overlap.arrow", 1, 2, "cd", "abstracts", "ef")
 MANIFESTS: dict[str, Manifest] = {
     "documents": of_documents([SHARD], "pmc_to_shards", [OVERLAP]),
@@ -192,14 +192,14 @@ def test_missing_damaged_or_foreign_manifest_is_an_error(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"schema_version": 3}, "its manifest has schema_version 3"),
+        ({"schema_version": 2}, "its manifest has schema_version 2"),
         ({"schema_version": None, "config": {"format": 3}}, "format 3, its manifest has no schema_version"),
     ],
 )
 def test_manifest_of_another_version_is_refused(changes: dict[str, Any], reason: str, tmp_path: Path) -> None:
     manifest = {**as_json(MANIFESTS["documents"]), **changes}
     error = read_error(tmp_path, {name: value for name, value in manifest.items() if value is not None})
-    assert f"was made by another version of bioshards ({reason}, this is schema_version 2)" in str(error)
+    assert f"was made by another version of bioshards ({reason}, this is schema_version 3)" in str(error)
 
 
 def test_transient_storage_error_is_raised_unchanged(tmp_path: Path) -> None:
@@ -249,6 +249,7 @@ def test_invalid_value_is_not_written(tmp_path: Path) -> None:
 def test_complete_directory_has_all_files_with_their_sizes(tmp_path: Path) -> None:
     folder = str(tmp_path)
     manifest = of_documents([SHARD], "pmc_to_shards", [OVERLAP])
+    (tmp_path / "data").mkdir()
     (tmp_path / SHARD.file).write_bytes(bytes(100))
     assert not is_complete(FILES, folder, manifest)
     (tmp_path / OVERLAP.file).write_bytes(bytes(2))

@@ -299,8 +299,8 @@ def test_update_counts_only_new_shards(
     assert run(*command) == 0
     assert len(counted_files) == 2
     for texts, new_files in (
-        ({"first": FIRST, "second": SECOND, "third": THIRD}, ["data-third-00000.arrow"]),
-        ({"first": FIRST, "third": {6: "Nobody slept."}}, ["data-third-00000.arrow"]),
+        ({"first": FIRST, "second": SECOND, "third": THIRD}, ["data/data-third-00000.parquet"]),
+        ({"first": FIRST, "third": {6: "Nobody slept."}}, ["data/data-third-00000.parquet"]),
     ):
         shutil.rmtree(abstracts)
         write_texts(abstracts, texts)
@@ -340,7 +340,7 @@ def test_elements_between_steps_have_no_words(abstracts: Path, tmp_path: Path) -
 def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
     damage_shard: Callable[[Path], str], abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
 ) -> None:
-    shard = abstracts / "data-second-00000.arrow"
+    shard = abstracts / "data/data-second-00000.parquet"
     content = shard.read_bytes()
     message = damage_shard(shard)
     command = ("--input", abstracts, "--output", tmp_path / "out")

@@ -43,11 +43,11 @@ def load_manifest(output: Path) -> dict[str, Any]:
 
 def load_documents(output: Path) -> dict[str, dict[str, Any]]:
     """Load all documents of a finished directory by id."""
-    from bioshards.corpus.shards import arrow_io as shards
+    from bioshards.corpus.shards import document_shards
     from bioshards.corpus.storage.local_storage import LocalStorage
 
     return {
         row["id"]: row
-        for batch in shards.read_directory(LocalStorage(), str(output))
+        for batch in document_shards.read_directory(LocalStorage(), str(output))
         for row in batch.to_pylist()
     }

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers, processors, trainers
 from tokenizers.models import BPE, Unigram, WordPiece
 
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab import encode
 from bioshards.vocab.encode import Encoder
@@ -555,7 +555,7 @@ PUBLISHED = {
 
 @pytest.fixture(scope="module")
 def real_sentences(real_abstracts: Path) -> list[str]:
-    batches = arrow_io.read_directory(LocalStorage(), str(real_abstracts), ["sentences"])
+    batches = document_shards.read_directory(LocalStorage(), str(real_abstracts), ["sentences"])
     return [text for batch in batches for text in batch.column("sentences").flatten().to_pylist()]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer
 
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli
 from bioshards.vocab import __main__ as vocab
@@ -57,7 +57,7 @@ def test_all_libraries_give_the_same_ids(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     from transformers import AutoTokenizer
 
-    batches = arrow_io.read_directory(LocalStorage(), str(real_abstracts), ["sentences"])
+    batches = document_shards.read_directory(LocalStorage(), str(real_abstracts), ["sentences"])
     sentences = [text for batch in batches for text in batch["sentences"].flatten().to_pylist()]
     tokenizer = Tokenizer.from_file(str(vocabulary_dir / "tokenizer.json"))
     expected = [encoding.ids for encoding in tokenizer.encode_batch_fast(sentences, add_special_tokens=False)]

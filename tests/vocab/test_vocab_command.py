@@ -380,8 +380,8 @@ def test_corpus_without_words_is_refused(read_build_error: ReadBuildError, tmp_p
 def write_documents(folder: Path, sentences: list[str]) -> Path:
     """Write a finished directory of one document."""
     from bioshards.corpus.document import Document
-    from bioshards.corpus.shards import arrow_io as shards
-    from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
+    from bioshards.corpus.shards import document_schema, document_shards
+    from bioshards.corpus.shards.document_schema import DOCUMENT_SCHEMA
 
     out = folder / "documents"
     storage = LocalStorage()
@@ -404,8 +404,13 @@ def write_documents(folder: Path, sentences: list[str]) -> Path:
         **nothing,  # type: ignore[arg-type]
         **zero,
     )
-    [shard] = shards.write_shards(
-        storage, str(out), "x", [shards.record_batch_from_documents([document])], DOCUMENT_SCHEMA, 1 << 20
+    [shard] = document_shards.write_shards(
+        storage,
+        str(out),
+        "x",
+        [document_schema.record_batch_from_documents([document])],
+        DOCUMENT_SCHEMA,
+        1 << 20,
     )
     put_documents(out, [shard])
     return out

@@ -6,7 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from bioshards.corpus.manifest import DOCUMENT_PIPELINES, InputWords, WordsManifest, find_manifest
+from bioshards.corpus.manifest import (
+    DOCUMENT_PIPELINES,
+    InputWords,
+    WordsManifest,
+    find_damage,
+    find_manifest,
+)
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.shards import arrow_io, input_dirs
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError
@@ -113,7 +119,7 @@ def read_training_counts(
         num_documents = sum(shard.rows for shard in corpus_input.shards)
         with progress.bar(f"counting words of {folder}", num_documents, " documents") as bar:
             for shard in corpus_input.shards:
-                if damage := input_dirs.find_damage(storage, f"{folder}/{shard.file}", shard):
+                if damage := find_damage(storage, f"{folder}/{shard.file}", shard):
                     raise InputError(
                         f"{folder}/{shard.file} cannot be read: {damage}. Delete it and rerun the beam run "
                         f"{corpus_input.pipeline} that made it"
@@ -187,7 +193,7 @@ def _read_words(
     if entry is None:  # no validation split
         return Counter(), 1
     path = f"{word_input.folder}/{name}"
-    if damage := input_dirs.find_damage(storage, path, entry):
+    if damage := find_damage(storage, path, entry):
         raise InputError(f"{path} is damaged: {damage}. {_REBUILD_HINT}")
     with storage.open(path) as file:
         try:

@@ -29,11 +29,11 @@ from bioshards.corpus.manifest import (
     WordsManifest,
     WordsRun,
     WordTotals,
+    find_damage,
     sweep,
     write_manifest,
 )
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.shards import input_dirs
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.counting import word_counts
@@ -125,7 +125,7 @@ def count_shard(job: WordsJob, folder_and_shard: tuple[str, Shard]) -> ShardCoun
         cached = ShardCounts(**storage.read_json(report_path)["shard_counts"])
         return dataclasses.replace(cached, is_cached=True)
     path = f"{folder}/{shard.file}"
-    if damage := input_dirs.find_damage(storage, path, shard):
+    if damage := find_damage(storage, path, shard):
         return ShardCounts(shard.sha256, failure=f"{path}: {damage}")
     result = word_counts.count_shard_words(storage, folder, shard, job.count_config, progress_notes.add_units)
     word_counts.write_counts(storage, output.word_counts_path(shard.sha256, "arrow"), result)

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.manifest import CountingConfig, Shard, convert
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.tokenizer.pretokenizer import PretokenizeFn, Pretokenizer
@@ -123,7 +123,9 @@ def count_shard_words(
     """Count the words of a shard; call ``on_documents`` with each number of counted documents."""
 
     def iter_batches() -> Iterator[pa.RecordBatch]:
-        for batch in arrow_io.read_shards(storage, folder, [shard], ["id", "pmid", "sentences"]):
+        for batch in document_shards.read_file(
+            storage, f"{folder}/{shard.file}", ["id", "pmid", "sentences"]
+        ):
             yield batch
             on_documents(batch.num_rows)
 

@@ -20,10 +20,17 @@ import pyarrow.compute as pc
 
 from bioshards.corpus import progress_notes
 from bioshards.corpus.lifecycle.job import make_key
-from bioshards.corpus.manifest import PretrainingConfig, PretrainingInput, PretrainingRun, Shard, convert
+from bioshards.corpus.manifest import (
+    PretrainingConfig,
+    PretrainingInput,
+    PretrainingRun,
+    Shard,
+    convert,
+    find_damage,
+)
 from bioshards.corpus.output.output_layout import SPLITS, OutputDir
 from bioshards.corpus.output.rejects import RejectWriter
-from bioshards.corpus.shards import arrow_io, input_dirs, pretraining_schema
+from bioshards.corpus.shards import document_shards, pretraining_schema
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -33,7 +40,7 @@ from bioshards.vocab.pretraining.example_recipes import ExampleRecipe
 from bioshards.vocab.pretraining.pretraining_inputs import read_overlap_ids
 from bioshards.vocab.pretraining.row_plan import Int64Array, TokenBlock, plan_rows
 
-MIN_GROUP_BYTES: Final = 16_000_000
+MIN_GROUP_BYTES: Final = 5_000_000
 """Minimum bytes of a group, about 10,000 abstracts."""
 MAX_DOCUMENT_TOKENS: Final = 10_000_000
 """Maximum tokens of a document, else it is rejected.  The longest of 2,254 articles has 152,000 words."""
@@ -193,7 +200,7 @@ def build_group(job: PretrainingJob, group: ShardGroup) -> BuildResult:
             return result
         storage.remove(report_path)  # before new files of the same names
     shards = {f"{group.folder}/{shard.file}": shard for shard in group.shards}
-    damages = {path: input_dirs.find_damage(storage, path, shard) for path, shard in shards.items()}
+    damages = {path: find_damage(storage, path, shard) for path, shard in shards.items()}
     if failures := [f"{path}: {damage}" for path, damage in damages.items() if damage]:
         return BuildResult(group.name, failures=failures)
     result = _Builder(job, group).build()
@@ -225,7 +232,8 @@ class _Builder:
         overlap_ids = read_overlap_ids(job.storage, group.folder, group.overlap_lists, group.shards)
         with RejectWriter(job.storage, f"{job.output.path}/rejected/{group.name}.jsonl") as rejects:
             for shard in group.shards:
-                for batch in arrow_io.read_shards(job.storage, group.folder, [shard], _COLUMNS):
+                path = f"{group.folder}/{shard.file}"
+                for batch in document_shards.read_file(job.storage, path, _COLUMNS):
                     progress_notes.add_units(len(batch))
                     self._documents += len(batch)
                     is_overlap = pc.is_in(batch["id"], value_set=overlap_ids)

@@ -17,9 +17,15 @@ import pyarrow.compute as pc
 
 from bioshards.corpus.errors import TransientStorageError
 from bioshards.corpus.lifecycle import full_text_overlap
-from bioshards.corpus.manifest import ManifestError, Shard, VocabularyManifest, read_manifest
-from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError, find_damage
+from bioshards.corpus.manifest import (
+    ManifestError,
+    Shard,
+    VocabularyManifest,
+    find_damage,
+    read_manifest,
+)
+from bioshards.corpus.shards import document_shards
+from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.encode import Encoder
 
@@ -45,7 +51,7 @@ def load_overlap_lists(storage: Storage, inputs: Sequence[DocumentsInput]) -> Ov
     }
     overlap_lists: OverlapLists = {folder: {} for folder in folder_by_identity.values()}
     for documents in inputs if folder_by_identity else ():
-        for entry in arrow_io.read_documents_manifest(storage, documents.folder).overlap:
+        for entry in document_shards.read_documents_manifest(storage, documents.folder).overlap:
             if entry.abstracts_sha256 not in folder_by_identity:
                 raise InputError(
                     f"{documents.folder}/{full_text_overlap.FILE_NAME} lists abstracts of other shards "
@@ -74,7 +80,11 @@ def read_overlap_ids(
     """
     if not overlap_lists:
         return pa.array([], pa.string())
-    id_batches = [batch["id"] for batch in arrow_io.read_shards(storage, folder, shards, ["id"])]
+    id_batches = [
+        batch["id"]
+        for shard in shards
+        for batch in document_shards.read_file(storage, f"{folder}/{shard.file}", ["id"])
+    ]
     shard_ids = pa.chunked_array(id_batches, pa.string()).combine_chunks()
     listed_ids = [_read_list_ids(storage, *overlap_list, folder) for overlap_list in overlap_lists]
     return pa.concat_arrays(
@@ -169,7 +179,7 @@ def _sample_sentences(storage: Storage, documents: DocumentsInput) -> pa.Array |
     """Return the sentences of the first documents; None if there are no documents."""
     shards = [shard for shard in documents.shards if shard.rows]
     try:
-        for batch in arrow_io.read_shards(storage, documents.folder, shards, ["sentences"]):
+        for batch in document_shards.read_shards(storage, documents.folder, shards, ["sentences"]):
             sentences = batch["sentences"].slice(0, _SAMPLE_DOCUMENTS)
             sentences.validate(full=True)  # a damaged file may have lists that point anywhere
             return sentences.flatten()

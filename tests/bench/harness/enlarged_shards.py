@@ -17,8 +17,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
+from bioshards.corpus.shards import document_schema, document_shards
+from bioshards.corpus.shards.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.manifests import put_documents
 
@@ -33,7 +33,7 @@ def copy_batch(
     batch: pa.RecordBatch, copy_number: int, pmids: Iterator[int], rng: random.Random
 ) -> pa.RecordBatch:
     """The batch under new ids and PMIDs, some of its chunks changed."""
-    offsets, flat = arrow_io.flatten_lists(
+    offsets, flat = document_schema.flatten_lists(
         [_change_chunks(lines, rng) for lines in batch["sentences"].to_pylist()]
     )
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -61,7 +61,7 @@ def iter_copies(folders: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
     while True:
         copy_number += 1
         for folder in folders:
-            for batch in arrow_io.read_directory(LocalStorage(), folder):
+            for batch in document_shards.read_directory(LocalStorage(), folder):
                 if bytes_made >= size:
                     return
                 bytes_made += batch.nbytes
@@ -74,7 +74,7 @@ def main() -> None:
     if Path(out, "manifest.json").exists():
         return
     copied_batches = iter_copies(folders, round(float(size) * 1e6))
-    written = arrow_io.write_shards(
+    written = document_shards.write_shards(
         LocalStorage(), out, "enlarged", copied_batches, DOCUMENT_SCHEMA, SHARD_BYTES
     )
     put_documents(out, written)

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.shards.input_dirs import load_document_inputs
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.bench.harness.bench_runner import ROOT, BenchRunner, ratios_by_round, subtract_startup
@@ -66,8 +66,10 @@ class PretrainingSetBench(BenchRunner):
 def write_single_document(folder: str, index: int, out: Path) -> str:
     """Write a directory of the first document of a record batch, to measure the start-up."""
     out.mkdir(exist_ok=True)
-    batch = next(itertools.islice(arrow_io.read_directory(LocalStorage(), folder), index, None)).slice(0, 1)
-    written = arrow_io.write_shards(LocalStorage(), str(out), "one", iter([batch]), batch.schema, 1)
+    batch = next(itertools.islice(document_shards.read_directory(LocalStorage(), folder), index, None)).slice(
+        0, 1
+    )
+    written = document_shards.write_shards(LocalStorage(), str(out), "one", iter([batch]), batch.schema, 1)
     manifest = json.loads(Path(folder, "manifest.json").read_text())
     (out / "manifest.json").write_text(
         json.dumps({**manifest, "outputs": [asdict(shard) for shard in written]})

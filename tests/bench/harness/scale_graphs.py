@@ -162,7 +162,7 @@ def make_document_dirs(num_shards: int) -> list[DocumentsInput]:
     """A finished directory of abstracts."""
     shard_files = []
     for number in range(num_shards):
-        name = f"data-pubmed26n{number:04d}-{hash_hex(number)[:8]}-00000.arrow"
+        name = f"data/data-pubmed26n{number:04d}-{hash_hex(number)[:8]}-00000.parquet"
         shard_files.append(Shard(name, 20_000 + number % 9_999, 40_000_000 + number * 7919, hash_hex(number)))
     return [DocumentsInput(f"{BUCKET}/abstracts", "pubmed_to_shards", tuple(shard_files))]
 

@@ -36,7 +36,7 @@ from bioshards.corpus.lifecycle.job import StageResult, is_up_to_date
 from bioshards.corpus.lifecycle.publish import publish
 from bioshards.corpus.manifest import DocumentsManifest, Shard
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.shards import arrow_io, input_dirs
+from bioshards.corpus.shards import document_shards, input_dirs
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress, RunProgress, StepBar
 from bioshards.pipelines import cli
@@ -126,7 +126,7 @@ def measure_manifest(work: Path, count: int) -> dict[str, Any]:
     with clock("publish"):
         publish(make_shards_job(output.path), staged, finalized)
     with clock("read"):
-        arrow_io.read_documents_manifest(FILES, output.path)
+        document_shards.read_documents_manifest(FILES, output.path)
     with clock("find"):
         [found] = input_dirs.load_document_inputs(FILES, [output.path])
     with clock("portions"):
@@ -154,7 +154,7 @@ def _make_finalize_result(number: int) -> FinalizeResult:
     rng = random.Random(number)
     name = f"pubmed26n{number:05d}-{scale_graphs.hash_hex(number)[:8]}"
     size = 35_000_000 + rng.randrange(10**6)
-    shard = Shard(f"data-{name}-00000.arrow", 20_000, size, scale_graphs.hash_hex(name))
+    shard = Shard(f"data/data-{name}-00000.parquet", 20_000, size, scale_graphs.hash_hex(name))
     return FinalizeResult(
         output_name=name,
         shards=[shard],

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.tokenizer.pretokenizer import Pretokenizer
 from bioshards.vocab.tokenizer.wordpiece import MAX_WORD_LENGTH
@@ -29,7 +29,7 @@ def iter_sentences(folders: Sequence[str]) -> Iterator[str]:
     """Yield the sentences of finished directories, with single spaces between words."""
     words = Pretokenizer()
     for folder in folders:
-        for batch in arrow_io.read_directory(LocalStorage(), folder, ["sentences"]):
+        for batch in document_shards.read_directory(LocalStorage(), folder, ["sentences"]):
             for sentence in batch.column("sentences").flatten().to_pylist():
                 yield " ".join(word for word in words(sentence) if len(word) <= MAX_WORD_LENGTH)
 

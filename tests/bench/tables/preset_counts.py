@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.pretraining.example_recipes import PRESETS
 from tests.bench.harness.bench_runner import ROOT
@@ -67,7 +67,7 @@ def count_words(folder: Path) -> int:
     """Count words separated by white space."""
     return sum(
         pc.sum(pc.list_value_length(pc.utf8_split_whitespace(batch["sentences"].flatten()))).as_py()
-        for batch in arrow_io.read_directory(LocalStorage(), str(folder), ["sentences"])
+        for batch in document_shards.read_directory(LocalStorage(), str(folder), ["sentences"])
     )
 
 

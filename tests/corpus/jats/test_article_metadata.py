@@ -16,7 +16,7 @@ from lxml import etree
 from bioshards.corpus.document import AbstractText, ArticleColumns, Author, Grant
 from bioshards.corpus.jats.article_metadata import NOTICE_TYPES, ArticleMetadata, parse_metadata
 from bioshards.corpus.jats.xml_tree import parse_article
-from bioshards.corpus.shards.arrow_io import COLUMN_TYPES
+from bioshards.corpus.shards.document_schema import COLUMN_TYPES
 from tests.support.real_data import DATA, needs_data
 
 PARSER = etree.XMLParser(

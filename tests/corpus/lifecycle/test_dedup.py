@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +24,6 @@ from bioshards.corpus.lifecycle.decisions import (
     find_duplicates,
     split_by_source,
 )
-from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
 from tests.support.hypothesis_profiles import examples
@@ -344,7 +344,9 @@ def test_original_is_kept_and_duplicates_are_dropped(case: str, tmp_path: Path, 
     expected = {f"pubmed:{pmid}": f"pubmed:{original}" for pmid, original in duplicate_of.items()}
     assert read_duplicates(tmp_path / "out") == expected
     dropped = (
-        load_with_datasets(tmp_path / "out" / "dropped") if load_manifest(tmp_path / "out")["dropped"] else []
+        pq.read_table(tmp_path / "out" / "dropped").to_pylist()
+        if load_manifest(tmp_path / "out")["dropped"]
+        else []
     )
     assert {row["id"]: row["duplicate_of"] for row in dropped if row["reason"] == "duplicate"} == expected
     assert all(row["duplicate_of"] is None for row in dropped if row["reason"] != "duplicate")
@@ -467,7 +469,7 @@ def test_update_rewrites_only_shards_with_changed_duplicates(tmp_path: Path, run
     command = ("--input", inputs, "--dedup", "exact", "--output")
     assert run(*command, updated) == 0
     assert read_duplicates(updated) == {"pubmed:2": "pubmed:1"}
-    first_mtimes = {path.name: path.stat().st_mtime_ns for path in updated.glob("data-*")}
+    first_mtimes = {path.name: path.stat().st_mtime_ns for path in updated.glob("data/*")}
     first_digests = published_digests(updated)
 
     # A new version of the original with the same text: its copy stays a duplicate, in the same shard.
@@ -480,7 +482,7 @@ def test_update_rewrites_only_shards_with_changed_duplicates(tmp_path: Path, run
     assert run(*command, tmp_path / "whole") == 0
     assert published_digests(updated) == published_digests(tmp_path / "whole")
     assert read_duplicates(updated) == {"pubmed:2": "pubmed:1"}
-    second_mtimes = {path.name: path.stat().st_mtime_ns for path in updated.glob("data-*")}
+    second_mtimes = {path.name: path.stat().st_mtime_ns for path in updated.glob("data/*")}
     assert sorted(name[5:18] for name in first_mtimes if second_mtimes[name] != first_mtimes[name]) == [
         "pubmed26n0001"
     ]
@@ -491,7 +493,7 @@ def test_update_rewrites_only_shards_with_changed_duplicates(tmp_path: Path, run
     assert run(*command, tmp_path / "anew") == 0
     assert published_digests(updated) == published_digests(tmp_path / "anew")
     assert read_duplicates(updated) == {"pubmed:3": "pubmed:1"}
-    third_mtimes = {path.name: path.stat().st_mtime_ns for path in updated.glob("data-*")}
+    third_mtimes = {path.name: path.stat().st_mtime_ns for path in updated.glob("data/*")}
     rewritten = sorted(name[5:18] for name in first_mtimes if third_mtimes[name] != second_mtimes[name])
     assert rewritten == ["pubmed26n0002", "pubmed26n0003"]
 

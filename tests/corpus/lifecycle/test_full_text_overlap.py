@@ -8,7 +8,7 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,8 @@ from bioshards.corpus import __main__ as command
 from bioshards.corpus.lifecycle import full_text_overlap
 from bioshards.corpus.lifecycle.full_text_overlap import MATCH_KEY_SCHEMA, OVERLAP_SCHEMA, OverlapInputError
 from bioshards.corpus.manifest import OverlapFile
-from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
+from bioshards.corpus.shards import document_schema, document_shards
+from bioshards.corpus.shards.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.identified_documents import (
     SAMPLE_ABSTRACTS,
@@ -302,8 +302,8 @@ def write_overlap(articles_dir: str, abstracts_dir: str) -> OverlapFile:
     """Write the overlap file of the articles, as ``--find-overlap-with`` does."""
     shards = full_text_overlap.list_abstract_shards(FILES, abstracts_dir)
     rows = full_text_overlap.find_overlap(
-        arrow_io.read_directory(FILES, articles_dir, MATCH_KEY_SCHEMA.names),
-        lambda: arrow_io.read_shards(FILES, abstracts_dir, shards, MATCH_KEY_SCHEMA.names),
+        document_shards.read_directory(FILES, articles_dir, MATCH_KEY_SCHEMA.names),
+        lambda: document_shards.read_shards(FILES, abstracts_dir, shards, MATCH_KEY_SCHEMA.names),
     )
     return full_text_overlap.write(
         FILES,
@@ -464,10 +464,11 @@ class FakeRemoteStorage(LocalStorage):
 def test_columns_are_read_from_local_and_remote_shards(
     finished_dirs: tuple[str, str], columns: list[str]
 ) -> None:
-    local = list(arrow_io.read_directory(FILES, finished_dirs[0], columns))
-    remote = list(arrow_io.read_directory(FakeRemoteStorage(), f"mem:/{finished_dirs[0]}", columns))
-    expected = [batch.select(columns) for batch in arrow_io.read_directory(FILES, finished_dirs[0])]
+    local = list(document_shards.read_directory(FILES, finished_dirs[0], columns))
+    remote = list(document_shards.read_directory(FakeRemoteStorage(), f"mem:/{finished_dirs[0]}", columns))
+    expected = [batch.select(columns) for batch in document_shards.read_directory(FILES, finished_dirs[0])]
     assert local == remote == expected
+    assert all(batch.schema.names == columns for batch in local)
     assert (
         full_text_overlap.read(
             FakeRemoteStorage(), f"mem:/{finished_dirs[1]}", f"mem:/{finished_dirs[0]}"
@@ -476,22 +477,52 @@ def test_columns_are_read_from_local_and_remote_shards(
     )
 
 
-def test_local_shards_are_memory_mapped(tmp_path: Path) -> None:
-    def generate_large_batches() -> Iterator[pa.RecordBatch]:
-        for number in range(10):
-            yield arrow_io.record_batch_from_documents(
-                [
-                    make_identified_document(f"pubmed:{number}", number, None, None)._replace(
-                        title="x" * 1_000_000
-                    )
-                ]
-            )
-
-    shards = arrow_io.write_shards(
-        FILES, str(tmp_path), "a", generate_large_batches(), DOCUMENT_SCHEMA, 1 << 30
+def test_only_the_columns_in_use_are_read(tmp_path: Path) -> None:
+    documents = [
+        make_identified_document(f"pubmed:{number}", number, None, None)._replace(title="x" * 1_000_000)
+        for number in range(10)
+    ]
+    shards = document_shards.write_shards(
+        FILES,
+        str(tmp_path),
+        "a",
+        [document_schema.record_batch_from_documents(documents)],
+        DOCUMENT_SCHEMA,
+        1 << 30,
     )
     put_documents(tmp_path, shards)
     allocated_before = pa.total_allocated_bytes()
-    batches = list(arrow_io.read_directory(FILES, str(tmp_path), ["id", "pmid"]))
-    assert [batch["pmid"][0].as_py() for batch in batches] == list(range(10))
+    batches = list(document_shards.read_directory(FILES, str(tmp_path), ["id", "pmid"]))
+    assert [number for batch in batches for number in batch["pmid"].to_pylist()] == list(range(10))
     assert pa.total_allocated_bytes() - allocated_before < 50_000
+
+
+def test_articles_without_text_have_no_keys(tmp_path: Path) -> None:
+    flags = [[], ["manuscript", "no-body"], ["ocr"], []]
+    documents = [
+        make_identified_document(*row)._replace(flags=flags[index])
+        for index, row in enumerate(SAMPLE_ARTICLES)
+    ]
+    shards = document_shards.write_shards(
+        FILES,
+        str(tmp_path),
+        "a",
+        [document_schema.record_batch_from_documents(documents)],
+        DOCUMENT_SCHEMA,
+        1 << 30,
+    )
+    batches = list(full_text_overlap.read_keys(FILES, str(tmp_path), shards))
+    assert all(batch.schema == MATCH_KEY_SCHEMA for batch in batches)
+    keys = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+    assert keys == [SAMPLE_ARTICLES[0], *SAMPLE_ARTICLES[2:]]
+
+
+def test_keys_are_read_in_the_order_of_the_shards(finished_dirs: tuple[str, str]) -> None:
+    shards = full_text_overlap.list_abstract_shards(FILES, finished_dirs[0])
+    assert len(shards) == 4
+    for order in (shards, shards[::-1]):
+        batches = full_text_overlap.read_keys(FILES, finished_dirs[0], order)
+        expected = document_shards.read_shards(FILES, finished_dirs[0], order, ["id"])
+        assert [row for batch in batches for row in batch["id"].to_pylist()] == [
+            row for batch in expected for row in batch["id"].to_pylist()
+        ]

@@ -23,8 +23,8 @@ from bioshards.corpus.lifecycle.job import StageResult, order_stage_results
 from bioshards.corpus.lifecycle.stage import STAGED_FIELDS, STAGED_KEY_SCHEMA
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.pubmed.filters import PubMedConfig
-from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import make_schema
+from bioshards.corpus.shards import document_schema
+from bioshards.corpus.shards.document_schema import make_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
 from tests.support.corpus.archive_bytes import pack_tar_gz, pack_zip
@@ -198,7 +198,7 @@ def test_config_determines_the_reader(tmp_path: Path) -> None:
 
 
 def test_batches_are_bounded_by_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow_io, "BATCH_CHARACTERS", 10_000)
+    monkeypatch.setattr(document_schema, "BATCH_CHARACTERS", 10_000)
     sizes = [4000, 4000, 4000, 100, 30_000, 100, 9000, 2000, 50]
     folder = write_byte_files(
         tmp_path / "in",
@@ -213,7 +213,7 @@ def test_batches_are_bounded_by_characters(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_batches_are_bounded_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow_io, "BATCH_ROWS", 2)
+    monkeypatch.setattr(document_schema, "BATCH_ROWS", 2)
     folder = write_byte_files(
         tmp_path / "in", {f"PMC{number}.xml": small_article(number) for number in range(1, 6)}
     )
@@ -233,7 +233,7 @@ def test_table_is_independent_of_batch_boundaries(
     )
     [whole] = stage_folder(folder, tmp_path / "whole")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(arrow_io, "BATCH_CHARACTERS", max_characters)
+        patched.setattr(document_schema, "BATCH_CHARACTERS", max_characters)
         [split] = stage_folder(folder, tmp_path / "cut")
     assert split == whole
     whole_table, split_table = (

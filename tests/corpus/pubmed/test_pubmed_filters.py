@@ -27,7 +27,7 @@ from bioshards.corpus.pubmed.documents import CitationDocumentBuilder
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.pubmed.mesh import parse_publication_types
 from bioshards.corpus.sentences import collapse_whitespace
-from bioshards.corpus.shards.arrow_io import COLUMN_TYPES
+from bioshards.corpus.shards.document_schema import COLUMN_TYPES
 from bioshards.corpus.text.cleaning import CLEANING_RULES
 from bioshards.corpus.text_config import ISSNS, parse_columns, parse_date_range, parse_names
 from tests.support.hypothesis_profiles import examples

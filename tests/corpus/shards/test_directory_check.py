@@ -30,8 +30,8 @@ def test_untouched_directory(folder: Path, capsys: Capture) -> None:
 
 
 def test_differences_are_named(folder: Path, capsys: Capture) -> None:
-    first, second = sorted(folder.glob("data-*.arrow"))
-    shutil.copy(first, folder / "data-zzz-00000.arrow")
+    first, second = sorted(folder.glob("data/*.parquet"))
+    shutil.copy(first, folder / "data/data-zzz-00000.parquet")
     data = bytearray(first.read_bytes())
     data[len(data) // 2] ^= 1
     first.write_bytes(data)
@@ -40,7 +40,7 @@ def test_differences_are_named(folder: Path, capsys: Capture) -> None:
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == f"{first}: its SHA-256 is not the one that its manifest lists"
     assert lines[1] == f"{second}: No such file or directory"
-    assert lines[2] == f"{folder / 'data-zzz-00000.arrow'}: the manifest does not list it"
+    assert lines[2] == f"{folder / 'data/data-zzz-00000.parquet'}: the manifest does not list it"
     assert lines[3].startswith(f"{folder} differs from its manifest in 3 files")
 
 

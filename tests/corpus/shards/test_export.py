@@ -1,4 +1,4 @@
-"""``corpus export`` to text, JSON lines and Parquet."""
+"""``corpus export`` to text and JSON lines."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import io
 import json
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from bioshards.corpus.__main__ import ExportOptions, export
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.shards.export import ExportFormat, export_files
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
@@ -36,7 +35,7 @@ def export_text(folder: str, export_format: ExportFormat, output: str | None = N
 
 
 def test_json_lines_have_all_columns(folder: str) -> None:
-    rows = [row for batch in arrow_io.read_directory(FILES, folder) for row in batch.to_pylist()]
+    rows = [row for batch in document_shards.read_directory(FILES, folder) for row in batch.to_pylist()]
     assert [json.loads(line) for line in export_text(folder, "jsonl").splitlines()] == rows
 
 
@@ -45,20 +44,17 @@ def test_files_have_what_standard_output_has(folder: str, tmp_path: Path) -> Non
     assert gzip.decompress((tmp_path / "jsonl/data-00000.jsonl.gz").read_bytes()).decode() == export_text(
         folder, "jsonl"
     )
-    export_text(folder, "parquet", str(tmp_path / "parquet"))
-    rows = [row for batch in arrow_io.read_directory(FILES, folder) for row in batch.to_pylist()]
-    assert pq.read_table(tmp_path / "parquet/data-00000.parquet").to_pylist() == rows
 
 
 def test_documents_are_divided_into_files(folder: str, tmp_path: Path) -> None:
-    batches = [batch.slice(row, 1) for batch in arrow_io.read_directory(FILES, folder) for row in range(7)]
+    batches = [
+        batch.slice(row, 1) for batch in document_shards.read_directory(FILES, folder) for row in range(7)
+    ]
     paths = export_files(FILES, batches, str(tmp_path / "out"), "text", max_file_bytes=1)
     assert [Path(path).name for path in paths] == [f"data-{number:05d}.txt.gz" for number in range(7)]
     assert gzip.decompress(Path(paths[1]).read_bytes()).decode() == "É 2.\nTwo.\n\n"
 
 
 def test_refused_outputs(folder: str) -> None:
-    with pytest.raises(InvalidValueError, match="give a folder with --output"):
-        export_text(folder, "parquet")
     with pytest.raises(InvalidValueError, match="exists: remove it"):
         export_text(folder, "text", folder)

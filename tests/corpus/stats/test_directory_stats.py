@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -53,7 +53,7 @@ def documents_dir(tmp_path: Path) -> Path:
 def test_stats_of_a_small_directory(documents_dir: Path) -> None:
     stats = compute_stats(documents_dir)
     assert (stats["kind"], stats["pipeline"], stats["shards"]) == ("documents", "pubmed_to_shards", 2)
-    assert stats["bytes"] == sum(path.stat().st_size for path in documents_dir.glob("*.arrow"))
+    assert stats["bytes"] == sum(path.stat().st_size for path in documents_dir.glob("data/*"))
     assert (stats["documents"], stats["sentences"], stats["words"]) == (3, 6, 2 + 4 + 1 + 4 + 0 + 1)
     assert stats["characters"] == 10 + 19 + 5 + 8 + 0 + 1
     assert stats["funnel"] == FUNNEL
@@ -227,24 +227,26 @@ def test_manifest_other_than_json_is_refused(tmp_path: Path) -> None:
 
 
 def test_damaged_missing_or_exchanged_shard_is_refused(documents_dir: Path) -> None:
-    shard = documents_dir / "data-0-00000.arrow"
+    shard = documents_dir / "data/data-0-00000.parquet"
     content = shard.read_bytes()
     shard.write_bytes(content[: len(content) // 2])
     assert f"{shard} cannot be read" in read_error_message(documents_dir)
     shard.write_bytes(b"")
     assert f"{shard} cannot be read" in read_error_message(documents_dir)
-    shutil.copy(documents_dir / "data-1-00000.arrow", shard)
-    assert f"{shard} has 1 rows, and its manifest lists 2. Delete it" in read_error_message(documents_dir)
+    shutil.copy(documents_dir / "data/data-1-00000.parquet", shard)
+    assert f"{shard} cannot be read: it has " in read_error_message(documents_dir)
+    shard.write_bytes(content)
+    manifest = json.loads((documents_dir / "manifest.json").read_text())
+    manifest["outputs"][0]["rows"] += 1
+    (documents_dir / "manifest.json").write_text(json.dumps(manifest))
+    assert f"{shard} has 2 rows, and its manifest lists 3. Delete it" in read_error_message(documents_dir)
     shard.unlink()
     assert f"{shard} cannot be read" in read_error_message(documents_dir)
 
 
 def test_shard_without_a_counted_column_is_refused(documents_dir: Path) -> None:
-    shard = documents_dir / "data-0-00000.arrow"
-    with pa.ipc.open_stream(shard.read_bytes()) as stream:
-        table = stream.read_all().drop_columns(["year"])
-    with pa.ipc.new_stream(str(shard), table.schema) as stream:
-        stream.write_table(table)
+    shard = documents_dir / "data/data-0-00000.parquet"
+    pq.write_table(pq.read_table(shard).drop_columns(["year"]), shard)
     assert f"{shard} cannot be read" in read_error_message(documents_dir)
 
 
@@ -314,9 +316,9 @@ def test_file_name_with_invalid_unicode_is_escaped(tmp_path: Path, run_command: 
     assert run_command(folder) == 0
 
 
-@pytest.mark.parametrize("words", ["stats {} --json -", "show {} --id pubmed:1"])
+@pytest.mark.parametrize("words", ["corpus stats {} --json -", "show {} --id pubmed:1"])
 def test_closed_output_pipe_is_not_an_error(documents_dir: Path, words: str) -> None:
-    command_line = [sys.executable, "-m", "bioshards.corpus", *words.format(documents_dir).split()]
+    command_line = [sys.executable, "-m", "bioshards", *words.format(documents_dir).split()]
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as closed:

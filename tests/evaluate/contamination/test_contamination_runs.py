@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import pyarrow as pa
 import pytest
 
 from bioshards.corpus.lifecycle import id_lists
 from bioshards.corpus.manifest import write_manifest
+from bioshards.corpus.shards.document_shards import DamagedShardError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import ProgressBar
 from bioshards.evaluate.benchmarks.catalogue import Benchmark
@@ -185,7 +185,7 @@ def write_words_manifest(folder: Path) -> None:
 
 
 def make_shard_change(change: Callable[[Path], None]) -> Callable[[Path], None]:
-    return lambda folder: change(sorted(folder.glob("*.arrow"))[0])
+    return lambda folder: change(sorted(folder.glob("data/*.parquet"))[0])
 
 
 def truncate_file(path: Path) -> None:
@@ -196,17 +196,10 @@ def overwrite_with_garbage(path: Path) -> None:
     path.write_bytes(b"\xff" * path.stat().st_size)
 
 
-def drop_sentences_column(path: Path) -> None:
-    with pa.ipc.open_stream(path.read_bytes()) as stream:
-        table = stream.read_all().drop_columns(["sentences"])
-    with pa.ipc.new_stream(str(path), table.schema) as writer:
-        writer.write_table(table)
-    manifest_path = path.parent / "manifest.json"
-    manifest_json = json.loads(manifest_path.read_text())
-    for output in manifest_json["outputs"]:
-        if output["file"] == path.name:
-            output["bytes"] = path.stat().st_size
-    manifest_path.write_text(json.dumps(manifest_json))
+def flip_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
 
 
 @pytest.mark.parametrize(
@@ -214,14 +207,20 @@ def drop_sentences_column(path: Path) -> None:
     [
         (shutil.rmtree, "no manifest.json.*--output of a completed run"),
         (remove_manifest, "no manifest.json.*--output of a completed run"),
-        (make_manifest_change(whole="{"), r"manifest.json cannot be read.*Give --corpus the --output"),
-        (make_manifest_change(whole="[]"), r"is not of bioshards.*Give --corpus the --output"),
-        (make_manifest_change(outputs=None), r"manifest.json is not as .*Give --corpus the --output"),
-        (write_words_manifest, "holds no documents, it was made by shards_to_words"),
-        (make_shard_change(Path.unlink), r"arrow cannot be read .*Delete it and run"),
-        (make_shard_change(truncate_file), r"arrow cannot be read \(it has .* bytes, and its manifest lists"),
-        (make_shard_change(overwrite_with_garbage), r"arrow cannot be read .*Delete it and run"),
-        (make_shard_change(drop_sentences_column), "has no column sentences .*Make it anew"),
+        (make_manifest_change(whole="{"), r"manifest.json cannot be read"),
+        (make_manifest_change(whole="[]"), r"is not of bioshards"),
+        (make_manifest_change(outputs=None), r"manifest.json is not as "),
+        (
+            write_words_manifest,
+            "does not hold documents: .* made by shards_to_words. Give the --output of beam run",
+        ),
+        (make_shard_change(Path.unlink), r"parquet is damaged: No such file.*Copy it again, or delete it"),
+        (
+            make_shard_change(truncate_file),
+            r"parquet is damaged: it has .* bytes, and its manifest lists",
+        ),
+        (make_shard_change(overwrite_with_garbage), r"parquet is damaged: its SHA-256 is not"),
+        (make_shard_change(flip_bit), r"parquet is damaged: its SHA-256 is not"),
     ],
 )
 @pytest.mark.parametrize("workers", [1, 2])
@@ -235,7 +234,7 @@ def test_bad_corpus_is_refused(
     workers: int,
 ) -> None:
     damage(abstracts)
-    with pytest.raises(CorpusError, match=message) as error:
+    with pytest.raises((CorpusError, DamagedShardError), match=message) as error:
         run_contamination_check(benchmark_dir, [abstracts], tmp_path / "out", benchmark, workers=workers)
     assert str(abstracts) in str(error.value)
 

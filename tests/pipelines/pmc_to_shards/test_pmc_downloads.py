@@ -131,17 +131,17 @@ def test_rerun_without_changes_does_nothing(
     assert run_pipeline("europepmc:") == 0
     assert "nothing to do" in capsys.readouterr().out
     assert run_pipeline("pmc:", output="pmc") == 0
-    modified = {path: path.stat().st_mtime_ns for path in (tmp_path / "pmc").glob("data-*")}
+    modified = {path: path.stat().st_mtime_ns for path in (tmp_path / "pmc").glob("data/*")}
     before, request_count = published_digests(tmp_path / "pmc"), len(servers.requests_for("bucket/*.xml"))
     assert run_pipeline("pmc:", output="pmc") == 0
     assert published_digests(tmp_path / "pmc") == before
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "pmc").glob("data-*")} == modified
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "pmc").glob("data/*")} == modified
     assert len(servers.requests_for("bucket/*.xml")) == request_count
 
 
 def test_changes_in_the_bucket_are_applied(servers: FakeServer, tmp_path: Path, run_pipeline: Run) -> None:
     assert run_pipeline("pmc:") == 0
-    [unchanged] = (tmp_path / "out").glob("data-PMC1290xxxx*")
+    [unchanged] = (tmp_path / "out").glob("data/data-PMC1290xxxx*")
     modified = unchanged.stat().st_mtime_ns
     bucket = open_bucket(tmp_path)
     bucket.put_article(FakeArticle(1200001, text="It was mended. Yes."))

@@ -52,7 +52,7 @@ def test_update_rewrites_only_the_affected_shards(tmp_path: Path, run_pmc: Run) 
     }
     inputs = write_files(tmp_path / "in", first)
     assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "grown").glob("data-*.arrow")}
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "grown").glob("data/*.parquet")}
     assert len(before) == 4
 
     # One article is added, one has a newer version, one is removed; one range is unchanged.
@@ -64,7 +64,7 @@ def test_update_rewrites_only_the_affected_shards(tmp_path: Path, run_pmc: Run) 
     assert run_pmc("--input", inputs, "--output", tmp_path / "whole") == 0
     assert published_digests(tmp_path / "grown") == published_digests(tmp_path / "whole")
     unchanged_names = {
-        path.name
+        f"data/{path.name}"
         for path, modified in before.items()
         if path.exists() and path.stat().st_mtime_ns == modified
     }
@@ -159,7 +159,7 @@ def test_stopped_and_resumed_run_gives_the_same_bytes(tmp_path: Path) -> None:
     assert "Traceback" not in stderr
     assert not (output / "manifest.json").exists()
     kill_when(start_beam(*command), has_files(".bioshards/staged/*.arrow", 4))
-    kill_when(start_beam(*command), has_files("data-*.arrow"))
+    kill_when(start_beam(*command), has_files("data/*.parquet"))
     assert not (output / "manifest.json").exists()
     completed = run_beam(*command)
     assert completed.returncode == 0, completed.stderr

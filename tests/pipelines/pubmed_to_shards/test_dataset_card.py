@@ -33,7 +33,7 @@ def test_card_has_header_counts_settings_and_rights(tmp_path: Path) -> None:
     assert header["language"] == "en"
     assert header["license"] == "other"
     assert header["size_categories"] == ["n<1K"]
-    assert header["configs"] == [{"config_name": "default", "data_files": "data-*.arrow"}]
+    assert header["configs"] == [{"config_name": "default", "data_files": "data/*.parquet"}]
     for line in (
         "1 documents of ",
         "| `min_pmid` | `20` |",

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,15 +73,15 @@ def parse_ids(data: bytes) -> list[str]:
 def read_drop_reasons(output: Path) -> dict[str, str]:
     """Return the drop reason of each document in ``dropped/``, by id."""
     reasons: dict[str, str] = {}
-    for path in output.glob("dropped/data-*"):
-        for row in pa.ipc.open_stream(path.read_bytes()).read_all().select(["id", "reason"]).to_pylist():
+    for path in output.glob("dropped/*"):
+        for row in pq.read_table(path, columns=["id", "reason"]).to_pylist():
             reasons[row["id"]] = row["reason"]
     return reasons
 
 
 def read_modification_times(output: Path) -> dict[str, int]:
     """Return the modification time of each shard, by source file."""
-    return {path.name[5:18]: path.stat().st_mtime_ns for path in output.glob("data-*")}
+    return {path.name[5:18]: path.stat().st_mtime_ns for path in output.glob("data/*")}
 
 
 def find_rewritten_shards(before: dict[str, int], after: dict[str, int]) -> set[str]:

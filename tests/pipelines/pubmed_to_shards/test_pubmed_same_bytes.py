@@ -74,7 +74,7 @@ def test_rerunning_a_finished_run_does_nothing(
 def test_missing_or_truncated_shard_is_rebuilt(tmp_path: Path, run: Run) -> None:
     assert run("--output", tmp_path) == 0
     before = published_digests(tmp_path)
-    first, second, *_ = sorted(tmp_path.glob("data-*.arrow"))
+    first, second, *_ = sorted(tmp_path.glob("data/*.parquet"))
     first.unlink()
     second.write_bytes(second.read_bytes()[:-100])
     assert run("--output", tmp_path) == 0
@@ -88,14 +88,16 @@ def test_update_rewrites_only_the_affected_shards(tmp_path: Path, run: Run) -> N
     (inputs / "pubmed26n0002.xml").write_bytes(pubmed_set_xml(citation_xml(3), citation_xml(4)))
     (inputs / "pubmed26n0003.xml").write_bytes(pubmed_set_xml(citation_xml(5)))
     assert run("--input", inputs, "--output", tmp_path / "grown") == 0
-    shards = sorted((tmp_path / "grown").glob("data-*.arrow"))
-    before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in shards}
+    shards = sorted((tmp_path / "grown").glob("data/*.parquet"))
+    before = {f"data/{path.name}": (path.stat().st_mtime_ns, path.read_bytes()) for path in shards}
 
     (inputs / "pubmed26n0004.xml").write_bytes(pubmed_set_xml(citation_xml(2, "New. Text."), deleted=(5,)))
     assert run("--input", inputs, "--output", tmp_path / "grown") == 0
     assert run("--input", inputs, "--output", tmp_path / "whole") == 0
     assert published_digests(tmp_path / "grown") == published_digests(tmp_path / "whole")
-    after = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in shards if path.exists()}
+    after = {
+        f"data/{path.name}": (path.stat().st_mtime_ns, path.read_bytes()) for path in shards if path.exists()
+    }
     by_file = {item["file"]: item["shards"] for item in load_manifest(tmp_path / "grown")["inputs"]}
     assert by_file["pubmed26n0003.xml"] == []  # its only citation was deleted
     [changed], [unchanged] = by_file["pubmed26n0001.xml"], by_file["pubmed26n0002.xml"]
@@ -106,7 +108,7 @@ def test_update_rewrites_only_the_affected_shards(tmp_path: Path, run: Run) -> N
     # Removing the update restores the replaced documents.
     (inputs / "pubmed26n0004.xml").unlink()
     assert run("--input", inputs, "--output", tmp_path / "grown") == 0
-    assert {path.name: path.read_bytes() for path in (tmp_path / "grown").glob("data-*")} == {
+    assert {f"data/{path.name}": path.read_bytes() for path in (tmp_path / "grown").glob("data/*")} == {
         name: data for name, (_, data) in before.items()
     }
 
@@ -216,7 +218,7 @@ def test_file_replaced_with_the_same_size_and_time_is_found_on_request(
     assert "  verified:  2 files" in capsys.readouterr().out
     assert run(*arguments, "--verify-inputs") == 0
     assert set(load_documents(output)) == {"pubmed:1", "pubmed:3"}
-    shards = [*output.glob("*.arrow"), *output.glob(".bioshards/staged/*.arrow")]
+    shards = [*output.glob("data/*.parquet"), *output.glob(".bioshards/staged/*.arrow")]
     before = {path: path.stat().st_mtime_ns for path in shards}
     digests = {path: path.stat().st_mtime_ns for path in output.glob(".bioshards/input_digests/*.json")}
     assert run(*arguments, "--verify-inputs") == 0

@@ -9,12 +9,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import duckdb
-import polars
-import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.outputs import load_documents, load_manifest
 from tests.support.paths import PUBMED_SAMPLE
@@ -60,24 +57,11 @@ def test_versions_and_deletions_of_the_sample(reference: Path) -> None:
 def test_every_record_is_kept_or_dropped_with_a_reason(reference: Path) -> None:
     funnel = dict(load_manifest(reference)["funnel"])
     assert funnel.pop("records") == sum(funnel.values())
-    dropped = load_with_datasets(reference / "dropped")
-    reasons = sorted(dropped["reason"])
+    dropped = pq.read_table(reference / "dropped").to_pylist()
+    reasons = sorted(row["reason"] for row in dropped)
     # A book record is counted but has no document of its own.
     assert len(reasons) == 112 - 77 - 1
     assert set(reasons) == {"deleted", "superseded", "no-text", "no-abstract"}
-
-
-def test_shards_open_memory_mapped_in_pyarrow_and_datasets(reference: Path) -> None:
-    before = pa.total_allocated_bytes()
-    loaded = load_with_datasets(reference)
-    assert pa.total_allocated_bytes() - before < 10_000
-    assert {row["id"] for row in loaded} == set(load_documents(reference))
-    assert loaded[0]["sentences"] == load_documents(reference)[loaded[0]["id"]]["sentences"]
-    for shard in load_manifest(reference)["outputs"]:
-        before = pa.total_allocated_bytes()
-        table = pa.ipc.open_stream(pa.memory_map(str(reference / shard["file"]))).read_all()
-        assert table.num_rows == shard["rows"]
-        assert pa.total_allocated_bytes() - before < 10_000
 
 
 def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
@@ -94,7 +78,7 @@ def test_beam_metrics_show_the_funnel(tmp_path: Path) -> None:
 
 
 def test_shards_are_bounded_in_size(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bioshards.corpus.shards.arrow_io.BATCH_ROWS", 100)
+    monkeypatch.setattr("bioshards.corpus.shards.document_schema.BATCH_ROWS", 100)
     long_abstract = " ".join(f"This is sentence number {number} of it." for number in range(60))
     source = tmp_path / "pubmed26n0001.xml"
     source.write_bytes(pubmed_set_xml(*[citation_xml(pmid, long_abstract) for pmid in range(1, 1501)]))
@@ -102,7 +86,7 @@ def test_shards_are_bounded_in_size(tmp_path: Path, run: Run, monkeypatch: pytes
     outputs = load_manifest(tmp_path / "out")["outputs"]
     assert len(outputs) > 2
     assert all(shard["bytes"] <= 1_050_000 for shard in outputs)
-    assert len(load_with_datasets(tmp_path / "out")) == 1500
+    assert pq.read_table(tmp_path / "out/data").num_rows == 1500
 
 
 @pytest.mark.parametrize(
@@ -188,19 +172,3 @@ def test_export_and_show(reference: Path) -> None:
         [*command, "export", reference / "dropped"], capture_output=True, text=True, check=False
     )
     assert (nowhere.returncode, "no manifest.json" in nowhere.stderr) == (2, True)
-
-
-def test_columns_are_read_alone(reference: Path) -> None:
-    """By datasets, pandas, polars and DuckDB."""
-    columns = load_with_datasets(reference).select_columns(["pmid", "keywords"])
-    documents = load_documents(reference).values()
-    keywords = {row["pmid"]: row["keywords"] for row in documents}
-    rows = columns.to_pandas().to_dict("records")
-    assert {row["pmid"]: list(row["keywords"]) for row in rows} == keywords
-    keyword = next(filter(None, keywords.values()))[0]
-    expected = sorted(pmid for pmid, values in keywords.items() if keyword in values)
-    frame = polars.from_arrow(columns.data.table)
-    assert isinstance(frame, polars.DataFrame)
-    assert sorted(frame.filter(polars.col("keywords").list.contains(keyword))["pmid"]) == expected
-    found = duckdb.from_arrow(columns.data.table).filter(f"list_contains(keywords, '{keyword}')")
-    assert sorted(pmid for (pmid,) in found.select("pmid").fetchall()) == expected

@@ -260,7 +260,7 @@ def test_input_without_finished_documents_is_refused(
         ("strange", "[1]"),
         ("broken", "{"),
         ("older", json.dumps({**manifest, "config": {**manifest["config"], "format": FORMAT - 1}})),
-        ("lacking", json.dumps({**manifest, "outputs": [{"file": "data-one-00000.arrow"}]})),
+        ("lacking", json.dumps({**manifest, "outputs": [{"file": "data/data-one-00000.parquet"}]})),
     ):
         folders[name].mkdir(exist_ok=True)
         (folders[name] / "manifest.json").write_text(text)
@@ -290,7 +290,7 @@ def test_duplicate_input_shards_are_refused(
     grown = synthetic_corpora.write_abstracts(tmp_path / "grown", two=range(200, 220), three=range(300, 305))
     for other in (f"{abstracts}/", copy, link, grown):
         error = assert_refused("--input", abstracts, "--input", other)
-        assert f"{abstracts} and {str(other).rstrip('/')} hold the same shard (data-" in error
+        assert f"{abstracts} and {str(other).rstrip('/')} hold the same shard (data/data-" in error
         assert "counted twice" in error
         assert "Give one of them" in error
 
@@ -308,7 +308,7 @@ def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
 ) -> None:
     """The first shard is read before the run starts, the second one is not."""
     monkeypatch.setattr(build, "MIN_GROUP_BYTES", 1)
-    shard = abstracts / f"data-{name}-00000.arrow"
+    shard = abstracts / f"data/data-{name}-00000.parquet"
     content = shard.read_bytes()
     message = damage_shard(shard)
     command = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
@@ -330,6 +330,7 @@ def test_every_flipped_byte_of_a_shard_is_detected(abstracts: Path, vocabulary: 
     code = """
 import pathlib, random, sys
 from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.manifest import find_damage
 from bioshards.corpus.shards import input_dirs
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import pretraining_inputs
@@ -343,7 +344,7 @@ for _ in range(1000):
     at = chance.randrange(len(data))
     path.write_bytes(data[:at] + bytes([data[at] ^ chance.choice([1, 64, 128, 255])]) + data[at + 1 :])
     pretraining_inputs.check_vocabulary(LocalStorage(), found, encoder, vocabulary)
-    assert input_dirs.find_damage(LocalStorage(), str(path), found[0].shards[0])
+    assert find_damage(LocalStorage(), str(path), found[0].shards[0])
 """
     command = [sys.executable, "-c", code, str(abstracts), str(vocabulary)]
     completed = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -424,7 +425,7 @@ def test_too_long_document_is_rejected(
         )
     )
     assert entry == {
-        "file": "data-long-00000.arrow",
+        "file": "data/data-long-00000.parquet",
         "id": "pubmed:999",
         "reason": "too-long",
         "detail": f"{tokens:,} tokens, more than 700",

@@ -213,7 +213,7 @@ def test_update_gives_the_bytes_of_a_run_from_scratch(
         arguments = pretraining_inputs.make_arguments(*folders)
         built_files.clear()
         assert run_shards_to_pretraining(*arguments, "--output", tmp_path / "grown") == 0
-        files_to_build = [f"data-{shard}-00000.arrow" for shard in shards_to_build.get(name, [])]
+        files_to_build = [f"data/data-{shard}-00000.parquet" for shard in shards_to_build.get(name, [])]
         assert sorted(built_files) == sorted(files_to_build)
         assert run_shards_to_pretraining(*arguments, "--output", tmp_path / name) == 0
         assert published_digests(tmp_path / "grown") == published_digests(tmp_path / name)

@@ -22,7 +22,7 @@ from bioshards.corpus.mathml import formula_to_text
 from bioshards.corpus.pubmed import citation as medline
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract
 from bioshards.corpus.pubmed.documents import iter_records
-from bioshards.corpus.shards.arrow_io import COLUMN_TYPES
+from bioshards.corpus.shards.document_schema import COLUMN_TYPES
 
 MATHML = "http://www.w3.org/1998/Math/MathML"
 

@@ -23,15 +23,19 @@ def empty_shard(shard: Path) -> str:
     return f"it has 0 bytes, and its manifest lists {size:,}"
 
 
-def change_shard_text(shard: Path, replacement: bytes = b"qe") -> str:
-    data = shard.read_bytes()
-    assert b" gre" in data or b" sle" in data
-    shard.write_bytes(data.replace(b" gre", b" g" + replacement).replace(b" sle", b" s" + replacement))
+def flip_bit_of_page(shard: Path) -> str:
+    return flip_bit(shard, shard.stat().st_size // 2)
+
+
+def flip_bit_of_footer(shard: Path) -> str:
+    return flip_bit(shard, shard.stat().st_size - 40)
+
+
+def flip_bit(shard: Path, position: int) -> str:
+    data = bytearray(shard.read_bytes())
+    data[position] ^= 1
+    shard.write_bytes(data)
     return "its SHA-256 is not the one that its manifest lists"
-
-
-def write_invalid_utf8(shard: Path) -> str:
-    return change_shard_text(shard, b"\xffe")
 
 
 def replace_shard_with_folder(shard: Path) -> str:
@@ -44,7 +48,7 @@ DAMAGES = (
     delete_shard,
     truncate_shard,
     empty_shard,
-    change_shard_text,
-    write_invalid_utf8,
+    flip_bit_of_page,
+    flip_bit_of_footer,
     replace_shard_with_folder,
 )

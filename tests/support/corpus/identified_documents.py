@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bioshards.corpus.document import Document
-from bioshards.corpus.shards import arrow_io as shards
-from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
+from bioshards.corpus.shards import document_schema, document_shards
+from bioshards.corpus.shards.document_schema import DOCUMENT_SCHEMA
 from tests.support.corpus.manifests import FILES, put_documents
 
 IdRow = tuple[str, int | None, str | None, str | None]
@@ -43,12 +43,18 @@ def make_identified_document(id_: str, pmid: int | None, pmcid: str | None, doi:
 def write_finished_dir(folder: Path, pipeline: str, rows: Sequence[IdRow], size: int = 3) -> str:
     """Write a finished directory of documents in several shards."""
     made_documents = [make_identified_document(*row) for row in rows]
-    batches = [
-        shards.record_batch_from_documents(made_documents[at : at + size])
+    written = [
+        shard
         for at in range(0, len(made_documents), size)
+        for shard in document_shards.write_shards(
+            FILES,
+            str(folder),
+            f"a{at:02}",
+            [document_schema.record_batch_from_documents(made_documents[at : at + size])],
+            DOCUMENT_SCHEMA,
+            1 << 30,
+        )
     ]
-    written = shards.write_shards(FILES, str(folder), "a", batches, DOCUMENT_SCHEMA, 1)
-    shards.write_dataset_info(FILES, str(folder), written)
     put_documents(folder, written, pipeline)
     return str(folder)
 

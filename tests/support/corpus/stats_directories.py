@@ -20,10 +20,11 @@ from bioshards.corpus.manifest import (
     SplitCounts,
     VocabularyIdentity,
 )
-from bioshards.corpus.shards import arrow_io as shards
-from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
+from bioshards.corpus.shards import document_schema, document_shards
+from bioshards.corpus.shards.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.shards.pretraining_schema import make_schema
 from tests.support.corpus import synthetic_documents as invented
+from tests.support.corpus.arrow_streams import write_stream
 from tests.support.corpus.manifests import (
     EMPTY_SPLIT,
     FILES,
@@ -44,11 +45,11 @@ def write_document_shards(folder: Path, *of_shards: list[list[Document]]) -> Pat
     """Write a finished directory of shards, given the record batches of each."""
     outputs: list[Shard] = []
     for at, batches in enumerate(of_shards):
-        written = shards.write_shards(
+        written = document_shards.write_shards(
             FILES,
             str(folder),
             f"{at}",
-            map(shards.record_batch_from_documents, batches),
+            map(document_schema.record_batch_from_documents, batches),
             DOCUMENT_SCHEMA,
             1 << 20,
         )
@@ -108,10 +109,8 @@ def write_counted_set(
     outputs = []
     for split, batches in splits.items():
         for at, rows in enumerate(batches):
-            made = shards.write_shards(
-                FILES, f"{folder}/{split}", f"{at:016x}", [make_counted_batch(rows, schema)], schema, 1
-            )
-            outputs += [msgspec.structs.replace(one, file=f"{split}/{one.file}") for one in made]
+            name = f"{split}/data-{at:016x}-00000.arrow"
+            outputs.append(write_stream(folder, name, [make_counted_batch(rows, schema)], schema))
     found = of_pretraining(
         outputs,
         objective,

@@ -8,8 +8,8 @@ from typing import Any
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.manifest import OverlapFile, Shard
-from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import DOCUMENT_SCHEMA
+from bioshards.corpus.shards import document_schema, document_shards
+from bioshards.corpus.shards.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.manifests import put_documents
 
@@ -57,9 +57,9 @@ def write_document_dir(
     for name, documents in documents_by_shard.items():
         batch_starts = range(0, max(1, len(documents)), batch_size)
         batches = [
-            arrow_io.record_batch_from_documents(list(documents[start : start + batch_size]))
+            document_schema.record_batch_from_documents(list(documents[start : start + batch_size]))
             for start in batch_starts
         ]
-        outputs += arrow_io.write_shards(storage, str(folder), name, batches, DOCUMENT_SCHEMA, 1 << 30)
+        outputs += document_shards.write_shards(storage, str(folder), name, batches, DOCUMENT_SCHEMA, 1 << 30)
     put_documents(folder, outputs, pipeline, overlap)
     return folder

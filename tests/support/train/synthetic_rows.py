@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import pyarrow as pa
 
 from bioshards.corpus.manifest import Shard, VocabularyIdentity, write_manifest
-from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL, make_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.train.recipe import LABELLED_OBJECTIVES
+from tests.support.corpus.arrow_streams import write_stream
 from tests.support.corpus.manifests import of_pretraining
 
 SPECIAL_TOKEN_IDS = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
@@ -91,10 +90,7 @@ def write_pretraining_set(
                 vocabulary, objective in LABELLED_OBJECTIVES, {**metadata, **(metadata_overrides or {})}
             )
             batches = [make_record_batch(block, shard_schema) for block in batches_of_rows]
-            written = arrow_io.write_shards(
-                storage, str(folder / split), name, batches, shard_schema, 1 << 40
-            )
-            outputs += [msgspec.structs.replace(entry, file=f"{split}/{entry.file}") for entry in written]
+            outputs.append(write_stream(folder, f"{split}/data-{name}-00000.arrow", batches, shard_schema))
     manifest = of_pretraining(outputs, objective, length, VocabularyIdentity("5" * 64, vocabulary))
     write_manifest(storage, str(folder / "manifest.json"), manifest)
     return folder

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.output.output_layout import SPLITS
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
@@ -43,7 +43,7 @@ def load_sentences(*folders: Path) -> dict[str, list[str]]:
     return {
         row["id"]: row["sentences"]
         for folder in folders
-        for batch in arrow_io.read_directory(LocalStorage(), str(folder), ["id", "sentences"])
+        for batch in document_shards.read_directory(LocalStorage(), str(folder), ["id", "sentences"])
         for row in batch.to_pylist()
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bioshards.corpus.shards import arrow_io as shards
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.counting import word_counts as counts
 from bioshards.vocab.counting.word_counts import CountConfig, WordCounts
@@ -32,5 +32,7 @@ def count_directly(*folders: Path, **options: Any) -> WordCounts:
     """Count the words of all documents of directories in this process."""
     storage = LocalStorage()
     columns = ["id", "pmid", "sentences"]
-    batches = (batch for folder in folders for batch in shards.read_directory(storage, str(folder), columns))
+    batches = (
+        batch for folder in folders for batch in document_shards.read_directory(storage, str(folder), columns)
+    )
     return counts.count_words(batches, CountConfig(**options))

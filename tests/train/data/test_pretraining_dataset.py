@@ -17,15 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bioshards.corpus.shards import arrow_io as document_shards
+from bioshards.corpus.shards import document_schema
 from bioshards.corpus.shards.pretraining_schema import make_schema
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.train.data.pretraining_dataset import (
     PretrainingDataset,
     TrainingDataError,
     open_validation_set,
 )
+from tests.support.corpus.arrow_streams import write_stream
 from tests.support.corpus.synthetic_documents import make_document
 from tests.support.corpus.synthetic_documents import write_document_dir as put_documents
 from tests.support.outputs import load_manifest
@@ -540,12 +540,8 @@ def test_error_names_an_invalid_row(
 
 def test_document_shard_in_a_pretraining_set_is_refused(pretraining_set: Path) -> None:
     path = get_shard_path(pretraining_set)
-    folder = path.parent
-    batches = [document_shards.record_batch_from_documents([make_document("pubmed:1", ["One."])])]
-    (shard,) = document_shards.write_shards(
-        LocalStorage(), str(folder), "one", batches, batches[0].schema, 1 << 20
-    )
-    assert folder / shard.file == path
+    batches = [document_schema.record_batch_from_documents([make_document("pubmed:1", ["One."])])]
+    write_stream(path.parent, path.name, batches, batches[0].schema)
     update_listed_size(pretraining_set)
     assert "is damaged or not a shard of a pretraining set: its schema lacks" in read_open_error(
         pretraining_set

@@ -84,7 +84,7 @@ def test_counts_of_word_and_document_inputs_are_added(
 
 
 def test_error_names_a_truncated_changed_or_missing_shard(mice_documents: Path) -> None:
-    shard = mice_documents / "data-first-00000.arrow"
+    shard = mice_documents / "data/data-first-00000.parquet"
     whole = shard.read_bytes()
     for data, expected in (
         (whole[:-8], f"it has {len(whole) - 8:,} bytes, and its manifest lists {len(whole):,}"),

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.counting import word_counts
 from bioshards.vocab.counting.word_counts import CountConfig, WordCounts
@@ -255,7 +255,7 @@ def test_invalid_line_is_refused_with_its_number(data: bytes) -> None:
 
 
 def test_shard_word_counts_equal_counts_of_the_documents(reference: Path) -> None:
-    listed = arrow_io.read_documents_manifest(FILES, str(reference)).outputs
+    listed = document_shards.read_documents_manifest(FILES, str(reference)).outputs
     found: Counter[str] = Counter()
     for shard in listed:
         found += word_counts.count_shard_words(
@@ -263,7 +263,7 @@ def test_shard_word_counts_equal_counts_of_the_documents(reference: Path) -> Non
         ).words
     pretokenize = Pretokenizer()
     expected: Counter[str] = Counter()
-    for record_batch in arrow_io.read_directory(FILES, str(reference)):
+    for record_batch in document_shards.read_directory(FILES, str(reference)):
         for sentences in record_batch["sentences"].to_pylist():
             for sentence in sentences:
                 expected.update(pretokenize(sentence))

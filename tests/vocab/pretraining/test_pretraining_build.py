@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.shards.pretraining_schema import metadata_from_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
@@ -196,7 +197,7 @@ def test_only_the_too_long_document_is_rejected(
     lines = (out / "rejected" / f"{group.name}.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == [
         {
-            "file": "data-a-00000.arrow",
+            "file": "data/data-a-00000.parquet",
             "id": "pubmed:2",
             "reason": "too-long",
             "detail": "1,001 tokens, more than 1,000",
@@ -216,17 +217,20 @@ def test_group_without_usable_documents_has_no_shard(out: Path, tmp_path: Path, 
     assert build_from_group(out, group, make_build_config(encoder)) == result
 
 
-def test_shards_are_split_at_the_maximum_size(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
+def test_shards_are_split_at_the_maximum_size(
+    out: Path, shard_group: ShardGroup, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A shard ends with a record batch of documents. Every pass counts towards its size."""
+    monkeypatch.setattr(document_shards, "BATCH_ROWS", 10)
     single_shard = build_from_group(
         out / "one", shard_group, make_build_config(encoder, validation_fraction=0)
     )
     many_shards = build_from_group(
         out / "several", shard_group, make_build_config(encoder, validation_fraction=0, max_shard_bytes=1)
     )
-    assert [len(result.outputs) for result in (single_shard, many_shards)] == [1, 4]
+    assert [len(result.outputs) for result in (single_shard, many_shards)] == [1, 8]
     assert [listed.file.rpartition("-")[2] for listed in many_shards.outputs] == [
-        f"{n:05d}.arrow" for n in range(4)
+        f"{n:05d}.arrow" for n in range(8)
     ]
     rows = [
         read_listed_rows(out / name, result.outputs)
@@ -358,9 +362,10 @@ def test_full_disk_leaves_only_whole_files_and_no_report(
 
 
 def test_failure_between_two_shards_is_repaired_by_the_next_build(
-    out: Path, shard_group: ShardGroup, encoder: Encoder
+    out: Path, shard_group: ShardGroup, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Complete shards of the failed build are written again under the same names."""
+    monkeypatch.setattr(document_shards, "BATCH_ROWS", 10)
     config = make_build_config(encoder, max_shard_bytes=1)
     fresh = build_from_group(out / "fresh", shard_group, config)
     sizes = [shard.bytes for shard in fresh.outputs if shard.file.startswith("train")]

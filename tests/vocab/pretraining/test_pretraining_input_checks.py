@@ -16,7 +16,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.lifecycle import full_text_overlap
-from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.encode import Encoder
@@ -68,7 +68,7 @@ def test_abstracts_with_full_text_are_dropped_and_counted(
     )
     full = write_full_text(tmp_path / "full", ["pubmed:3", "pubmed:7", "pubmed:40", "pubmed:9999"], abstracts)
     lists = pretraining_inputs.load_overlap_lists(FILES, [abstracts, full])
-    (listed,) = arrow_io.read_documents_manifest(FILES, full.folder).overlap
+    (listed,) = document_shards.read_documents_manifest(FILES, full.folder).overlap
     assert lists == {abstracts.folder: {full.folder: listed.sha256}}
     config = make_build_config(encoder, ExampleRecipe("plain", 16))  # which loses nothing
     group = make_single_group(abstracts, overlap_lists=lists[abstracts.folder])
@@ -281,10 +281,8 @@ def get_damages() -> dict[str, Callable[[bytes], bytes]]:
         "gone": lambda data: b"",
         "half": lambda data: data[: len(data) // 2],
         "noise": lambda data: hashlib.sha512(data).digest() * (len(data) // 64),
-        "not UTF-8": lambda data: data.replace(b"Cells", b"\xff\xff\xff\xff\xff"),
-        "offsets": lambda data: data.replace(
-            (11).to_bytes(4, "little") + (22).to_bytes(4, "little"), b"\xff\xff\xff\x7f" * 2
-        ),
+        "a page": lambda data: data.replace(b"Cells", b"\xff\xff\xff\xff\xff"),
+        "the footer": lambda data: data[:-100] + b"\xff" * 92 + data[-8:],
     }
 
 
@@ -312,4 +310,4 @@ def test_unreachable_shard_is_reported_by_the_build(out: Path, tmp_path: Path, c
     result = build_from_group(
         out, make_single_group(documents), make_build_config(cased), UnreachableStorage()
     )
-    assert result.failures == ["gs://nowhere/in/data-a-00000.arrow: 503 Service Unavailable"]
+    assert result.failures == ["gs://nowhere/in/data/data-a-00000.parquet: 503 Service Unavailable"]

@@ -140,7 +140,12 @@ def test_reseeding_ignores_earlier_draws() -> None:
 def make_input(folder: str, *sizes: int) -> DocumentsInput:
     """Return an input whose shards have these sizes; no file exists."""
     listed = [
-        Shard(f"data-{n}-00000.arrow", 5, size, hashlib.sha256(f"{folder} {n} {size}".encode()).hexdigest())
+        Shard(
+            f"data/data-{n}-00000.parquet",
+            5,
+            size,
+            hashlib.sha256(f"{folder} {n} {size}".encode()).hexdigest(),
+        )
         for n, size in enumerate(sizes)
     ]
     return DocumentsInput(folder, "pubmed_to_shards", tuple(listed))

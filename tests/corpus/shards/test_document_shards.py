@@ -1,31 +1,31 @@
-"""Reading and writing shards: values, sizes, checksums and opening by ``datasets`` and pyarrow."""
+"""Document shards: values, sizes, checksums, statistics, damage, and what other libraries read."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
-from collections.abc import Iterator
+import json
+import random
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.document import ArticleColumns, Document
-from bioshards.corpus.manifest import Shard
-from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.shards.arrow_io import COLUMN_TYPES, DOCUMENT_SCHEMA, make_schema
+from bioshards.corpus.manifest import ManifestError, Shard
+from bioshards.corpus.output import output_layout
+from bioshards.corpus.shards import document_schema, document_shards
+from bioshards.corpus.shards.document_schema import COLUMN_TYPES, DOCUMENT_SCHEMA, make_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
-from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.manifests import put_documents
 from tests.support.hypothesis_profiles import examples
 
 FILES = LocalStorage()
-OVERHEAD = 16_384
-"""An upper limit for the bytes of the schema and the message headers of a shard."""
-
-
 LIST_OF_STRINGS = "list<item: string>"
 EXPECTED_COLUMN_TYPES = {
     "journal_abbreviation": "string",
@@ -91,7 +91,7 @@ def convert_to_row(document: Document) -> dict[str, Any]:
 def make_batches(num_batches: int, num_rows: int = 10) -> list[pa.RecordBatch]:
     """Return batches of documents, whose dictionaries differ from batch to batch."""
     return [
-        arrow_io.record_batch_from_documents(
+        document_schema.record_batch_from_documents(
             [make_document(number) for number in range(start, start + num_rows)]
         )
         for start in range(0, num_batches * num_rows, num_rows)
@@ -99,8 +99,7 @@ def make_batches(num_batches: int, num_rows: int = 10) -> list[pa.RecordBatch]:
 
 
 def read_file(path: Path) -> pa.Table:
-    with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
-        return stream.read_all()
+    return pq.read_table(path)
 
 
 # Record batches
@@ -140,7 +139,7 @@ DOCUMENTS = st.builds(
 @settings(max_examples=examples(200))
 @given(st.lists(DOCUMENTS, max_size=6), st.lists(st.sampled_from(list(COLUMN_TYPES)), unique=True))
 def test_record_batch_equals_its_documents(documents: list[Document], columns: list[str]) -> None:
-    batch = arrow_io.record_batch_from_documents(documents, make_schema(columns))
+    batch = document_schema.record_batch_from_documents(documents, make_schema(columns))
     batch.validate(full=True)
     assert batch.schema.names == [*DOCUMENT_SCHEMA.names, *columns]
     assert batch.to_pylist() == [
@@ -159,23 +158,36 @@ def convert_to_python(value: Any) -> Any:
 
 def test_number_out_of_range_is_an_error() -> None:
     with pytest.raises((pa.ArrowInvalid, OverflowError)):
-        arrow_io.record_batch_from_documents([make_document(1, pmid=2**31)])
+        document_schema.record_batch_from_documents([make_document(1, pmid=2**31)])
     with pytest.raises((pa.ArrowInvalid, OverflowError)):
-        arrow_io.record_batch_from_documents([make_document(1, version=40_000)])
+        document_schema.record_batch_from_documents([make_document(1, version=40_000)])
 
 
 # Shards
 
 
+def write_shards(
+    folder: Path, batches: Iterable[pa.RecordBatch], max_bytes: int = 1 << 30, stem: str = "a"
+) -> list[Shard]:
+    return document_shards.write_shards(FILES, str(folder), stem, batches, DOCUMENT_SCHEMA, max_bytes)
+
+
+def make_large_batches(num_batches: int = 40, size: int = 150_000) -> list[pa.RecordBatch]:
+    """Return batches of one document each, of text that zstd hardly makes smaller."""
+    rng = random.Random(1)
+    texts = [base64.b64encode(rng.randbytes(size * 3 // 4)).decode() for _ in range(num_batches)]
+    return [document_schema.record_batch_from_documents([make_document(1, title=text)]) for text in texts]
+
+
 def test_shards_are_listed_with_size_checksum_and_rows(tmp_path: Path) -> None:
-    shards = arrow_io.write_shards(
-        FILES, str(tmp_path), "pubmed26n0001", make_batches(8), DOCUMENT_SCHEMA, 5_000
-    )
+    shards = write_shards(tmp_path, make_batches(8), 5_000, "_pubmed26n0001")
     assert len(shards) > 2
     assert [shard.file for shard in shards] == [
-        f"data-pubmed26n0001-{number:05d}.arrow" for number in range(len(shards))
+        f"data/data-_pubmed26n0001-{number:05d}.parquet" for number in range(len(shards))
     ]
-    assert FILES.list_names(str(tmp_path)) == [shard.file for shard in shards]
+    assert [f"data/{name}" for name in FILES.list_names(f"{tmp_path}/data")] == [
+        shard.file for shard in shards
+    ]
     for shard in shards:
         data = (tmp_path / shard.file).read_bytes()
         assert shard.bytes == len(data)
@@ -185,52 +197,51 @@ def test_shards_are_listed_with_size_checksum_and_rows(tmp_path: Path) -> None:
     assert rows == [convert_to_row(make_document(number)) for number in range(80)]
 
 
-@pytest.mark.parametrize("max_bytes", [50_000, 100_000, 250_000])
-def test_shard_of_several_batches_is_within_the_size_limit(tmp_path: Path, max_bytes: int) -> None:
-    large_batches = [
-        arrow_io.record_batch_from_documents([make_document(1, title="x" * 15_000)]) for _ in range(40)
-    ]
-    shards = arrow_io.write_shards(FILES, str(tmp_path), "a", large_batches, DOCUMENT_SCHEMA, max_bytes)
+@pytest.mark.parametrize("max_bytes", [500_000, 1_000_000, 2_500_000])
+def test_shards_are_filled_up_to_the_size_limit(tmp_path: Path, max_bytes: int) -> None:
+    shards = write_shards(tmp_path, make_large_batches(), max_bytes)
     assert sum(shard.rows for shard in shards) == 40
     assert len(shards) > 1
-    assert all(shard.rows > 1 for shard in shards[:-1])
     assert [shard.bytes for shard in shards if shard.bytes > max_bytes] == []
+    assert all(shard.bytes > max_bytes // 3 for shard in shards[:-1])
 
 
-@pytest.mark.parametrize("max_bytes", [50_000, 100_000, 250_000])
-def test_shards_are_filled_up_to_the_size_limit(tmp_path: Path, max_bytes: int) -> None:
-    large_batches = [
-        arrow_io.record_batch_from_documents([make_document(1, title="x" * 15_000)]) for _ in range(40)
-    ]
-    shards = arrow_io.write_shards(FILES, str(tmp_path), "a", large_batches, DOCUMENT_SCHEMA, max_bytes)
-    largest = max(batch.nbytes for batch in large_batches)
-    assert all(shard.bytes > max_bytes - largest - OVERHEAD for shard in shards[:-1])
-
-
-def test_batch_above_the_size_limit_has_its_own_shard(tmp_path: Path) -> None:
-    mixed_batches = [
-        arrow_io.record_batch_from_documents([make_document(number, title="x" * size)])
-        for number, size in enumerate([100, 90_000, 90_000, 100, 100])
-    ]
-    shards = arrow_io.write_shards(FILES, str(tmp_path), "a", mixed_batches, DOCUMENT_SCHEMA, 50_000)
+def test_document_above_the_size_limit_has_its_own_shard(tmp_path: Path) -> None:
+    small, large = make_batches(1, 1), make_large_batches(1, 900_000)
+    shards = write_shards(tmp_path, [*small, *large, *large, *small, *small], 500_000)
     assert [shard.rows for shard in shards] == [1, 1, 1, 2]
 
 
-def test_high_size_limit_gives_one_shard(tmp_path: Path) -> None:
-    [shard] = arrow_io.write_shards(FILES, str(tmp_path), "a", make_batches(8), DOCUMENT_SCHEMA, 1 << 30)
+def test_large_batch_is_divided(tmp_path: Path) -> None:
+    table = pa.Table.from_batches(make_large_batches()).combine_chunks()
+    [batch] = table.to_batches()
+    assert batch.num_rows == 40
+    shards = write_shards(tmp_path, [batch], 1_000_000)
+    assert len(shards) > 4
+    assert all(shard.bytes <= 1_000_000 for shard in shards)
+    assert pa.concat_tables(read_file(tmp_path / shard.file) for shard in shards).equals(table)
+
+
+def test_high_size_limit_gives_one_shard_of_one_row_group(tmp_path: Path) -> None:
+    [shard] = write_shards(tmp_path, make_batches(8))
     assert shard.rows == 80
+    assert pq.ParquetFile(tmp_path / shard.file).num_row_groups == 1
 
 
 def test_no_batches_give_no_shard(tmp_path: Path) -> None:
-    assert arrow_io.write_shards(FILES, str(tmp_path / "out"), "a", [], DOCUMENT_SCHEMA, 100) == []
+    assert write_shards(tmp_path / "out", []) == []
     assert FILES.list_names(str(tmp_path / "out")) == []
 
 
-def test_shards_are_reproducible(tmp_path: Path) -> None:
-    first = arrow_io.write_shards(FILES, str(tmp_path / "one"), "a", make_batches(8), DOCUMENT_SCHEMA, 9_000)
-    second = arrow_io.write_shards(
-        FILES, str(tmp_path / "two"), "a", iter(make_batches(8)), DOCUMENT_SCHEMA, 9_000
-    )
+@pytest.mark.parametrize("threads", [1, 8])
+def test_shards_are_reproducible(tmp_path: Path, threads: int) -> None:
+    before = pa.cpu_count()
+    first = write_shards(tmp_path / "one", make_batches(8), 9_000)
+    pa.set_cpu_count(threads)
+    try:
+        second = write_shards(tmp_path / "two", iter(make_batches(8)), 9_000)
+    finally:
+        pa.set_cpu_count(before)
     assert first == second
     assert len(first) > 1
     for shard in first:
@@ -238,119 +249,106 @@ def test_shards_are_reproducible(tmp_path: Path) -> None:
 
 
 def test_other_documents_have_another_checksum(tmp_path: Path) -> None:
-    [first] = arrow_io.write_shards(
-        FILES,
-        str(tmp_path),
-        "a",
-        [arrow_io.record_batch_from_documents([make_document(1)])],
-        DOCUMENT_SCHEMA,
-        9_000,
-    )
-    [second] = arrow_io.write_shards(
-        FILES,
-        str(tmp_path),
-        "b",
-        [arrow_io.record_batch_from_documents([make_document(2)])],
-        DOCUMENT_SCHEMA,
-        9_000,
-    )
+    [first] = write_shards(tmp_path, make_batches(1), stem="a")
+    [second] = write_shards(tmp_path, make_batches(2)[1:], stem="b")
     assert first.sha256 != second.sha256
 
 
 def test_batches_are_written_as_a_stream(tmp_path: Path) -> None:
-    """At most the batch being written and the next one are in memory."""
+    """At most the row group being written and the next one are in memory."""
     num_taken = 0
     num_ahead: list[int] = []
 
     def generate_batches() -> Iterator[pa.RecordBatch]:
         nonlocal num_taken
-        for batch in make_batches(30):
+        for batch in make_large_batches(30):
             num_taken += 1
-            names = FILES.list_names(str(tmp_path))
+            names = FILES.list_names(f"{tmp_path}/data")
             num_ahead.append(num_taken - sum(1 for name in names if not name.startswith(".")))
             yield batch
 
-    arrow_io.write_shards(FILES, str(tmp_path), "a", generate_batches(), DOCUMENT_SCHEMA, 1)
+    write_shards(tmp_path, generate_batches(), 1)
     assert num_taken == 30
-    assert max(num_ahead) <= 2
+    assert max(num_ahead) <= 3
 
 
 def test_failing_source_leaves_no_file(tmp_path: Path) -> None:
     def generate_batches() -> Iterator[pa.RecordBatch]:
-        yield from make_batches(3)
+        yield from make_large_batches(3)
         raise RuntimeError("the source failed")
 
     with pytest.raises(RuntimeError, match="the source failed"):
-        arrow_io.write_shards(FILES, str(tmp_path), "a", generate_batches(), DOCUMENT_SCHEMA, 1 << 30)
-    assert list(tmp_path.iterdir()) == []
+        document_shards.write_shards(FILES, str(tmp_path), "a", generate_batches(), DOCUMENT_SCHEMA, 200_000)
+    assert all(path.is_dir() or path.name.startswith("data-a-") for path in tmp_path.rglob("*"))
+
+
+def test_footer_has_statistics_checksums_and_the_format(tmp_path: Path) -> None:
+    [shard] = write_shards(tmp_path, make_batches(8))
+    parquet = pq.ParquetFile(tmp_path / shard.file)
+    metadata = json.loads(parquet.schema_arrow.metadata[b"bioshards"])
+    assert metadata == {"format": output_layout.FORMAT, "output": "data"}
+    assert parquet.schema_arrow.equals(DOCUMENT_SCHEMA)
+    group = parquet.metadata.row_group(0)
+    columns = {column.path_in_schema: column for column in map(group.column, range(group.num_columns))}
+    assert {name for name, column in columns.items() if column.is_stats_set} == {
+        "id",
+        "pmid",
+        "pmcid",
+        "doi",
+        "year",
+    }
+    assert (columns["pmid"].statistics.min, columns["pmid"].statistics.max) == (0, 79)
+    assert {column.compression for column in columns.values()} == {"ZSTD"}
+    assert not any(column.has_dictionary_page for column in columns.values())
+    assert columns["pmid"].has_column_index
+    assert columns["pmid"].has_offset_index
+
+
+def test_flipped_bits_are_not_read_as_other_text(tmp_path: Path) -> None:
+    """Each is an error, or does not change a value."""
+    [shard] = write_shards(tmp_path, make_batches(20))
+    path = tmp_path / shard.file
+    content, table = path.read_bytes(), read_file(path)
+    rng, num_errors = random.Random(3), 0
+    first_bytes_of_footer = pq.ParquetFile(path).metadata.serialized_size + 8
+    for _ in range(100):
+        damaged = bytearray(content)
+        damaged[rng.randrange(4, len(content) - first_bytes_of_footer)] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            batches = list(document_shards.read_file(FILES, str(path)))
+        except (OSError, pa.ArrowException):
+            num_errors += 1
+        else:
+            assert pa.Table.from_batches(batches).equals(table)
+    assert num_errors > 60
+
+
+def test_row_groups_are_read_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_shards, "_GROUP_BYTES", 400_000)
+    [shard] = write_shards(tmp_path, make_large_batches(10))
+    batches = list(document_shards.read_file(FILES, str(tmp_path / shard.file)))
+    assert [batch.num_rows for batch in batches] == [2] * 5
 
 
 # Directories
 
 
 def publish_shards(folder: Path, count: int = 8) -> list[Shard]:
-    shards = arrow_io.write_shards(
-        FILES, str(folder), "pubmed26n0001", make_batches(count), DOCUMENT_SCHEMA, 9_000
-    )
-    arrow_io.write_dataset_info(FILES, str(folder), shards)
+    shards = write_shards(folder, make_batches(count), 9_000, "pubmed26n0001")
     put_documents(folder, shards)
     return shards
 
 
-def test_datasets_opens_a_published_directory(tmp_path: Path) -> None:
-    shards = publish_shards(tmp_path / "corpus")
-    assert len(shards) > 1
-    dataset = load_with_datasets(tmp_path / "corpus")
-    assert type(dataset).__name__ == "Dataset"
-    assert dataset.column_names == DOCUMENT_SCHEMA.names
-    assert dataset.to_list() == [convert_to_row(make_document(number)) for number in range(80)]
-    assert [Path(file["filename"]).name for file in dataset.cache_files] == [shard.file for shard in shards]
-    assert dataset[-1]["sentences"] == make_document(79).sentences
-    assert dataset.select_columns(["pmid"]).filter(lambda row: row["pmid"] == 42).num_rows == 1
-
-
-def test_fingerprint_depends_on_the_contents(tmp_path: Path) -> None:
-    names = ["one", "two", "other"]
-    for name, count in zip(names, [8, 8, 7], strict=True):
-        publish_shards(tmp_path / name, count)
-    first, second, other = (
-        FILES.read_json(f"{tmp_path}/{name}/state.json")["_fingerprint"] for name in names
-    )
-    assert first == second != other
-    assert (tmp_path / "one" / "state.json").read_bytes() == (tmp_path / "two" / "state.json").read_bytes()
-
-
-def test_empty_directory_is_published(tmp_path: Path) -> None:
-    arrow_io.write_dataset_info(FILES, str(tmp_path), [])
-    assert FILES.read_json(f"{tmp_path}/state.json")["_data_files"] == []
-    assert FILES.list_names(str(tmp_path)) == ["dataset_info.json", "state.json"]
-
-
-def test_shard_is_memory_mapped(tmp_path: Path) -> None:
-    large_batches = [
-        arrow_io.record_batch_from_documents([make_document(n, title="x" * 10_000) for n in range(50)])
-        for _ in range(10)
-    ]
-    [shard] = arrow_io.write_shards(FILES, str(tmp_path), "a", large_batches, DOCUMENT_SCHEMA, 1 << 30)
-    assert shard.bytes > 5_000_000
-    allocated_before = pa.total_allocated_bytes()
-    with pa.memory_map(str(tmp_path / shard.file)) as file, pa.ipc.open_stream(file) as stream:
-        table = stream.read_all()
-        allocated = pa.total_allocated_bytes() - allocated_before
-        assert table.num_rows == shard.rows
-        assert table["title"][499].as_py() == "x" * 10_000
-    assert allocated < 50_000
-
-
 def test_finished_directory_is_read_in_manifest_order(tmp_path: Path) -> None:
     shards = publish_shards(tmp_path)
-    batches = list(arrow_io.read_directory(FILES, str(tmp_path)))
+    batches = list(document_shards.read_directory(FILES, str(tmp_path)))
     assert [row for batch in batches for row in batch.to_pylist()] == [
         convert_to_row(make_document(n)) for n in range(80)
     ]
     put_documents(tmp_path, shards[::-1])
-    rows = sum(batch.num_rows for batch in arrow_io.read_directory(FILES, str(tmp_path)))
-    first = next(arrow_io.read_directory(FILES, str(tmp_path)))
+    rows = sum(batch.num_rows for batch in document_shards.read_directory(FILES, str(tmp_path)))
+    first = next(document_shards.read_directory(FILES, str(tmp_path)))
     assert rows == 80
     assert first["pmid"][0].as_py() == read_file(tmp_path / shards[-1].file)["pmid"][0].as_py() > 0
 
@@ -362,7 +360,7 @@ def test_unfinished_directory_is_refused_with_advice(tmp_path: Path, has_shards:
         publish_shards(folder)
         (folder / "manifest.json").unlink()
     with pytest.raises(FileNotFoundError) as caught:
-        list(arrow_io.read_directory(FILES, str(folder)))
+        list(document_shards.read_directory(FILES, str(folder)))
     message = str(caught.value)
     assert str(folder) in message
     assert "no manifest.json" in message
@@ -372,4 +370,16 @@ def test_unfinished_directory_is_refused_with_advice(tmp_path: Path, has_shards:
 
 def test_directory_on_an_object_store_must_be_copied() -> None:
     with pytest.raises(FileNotFoundError, match=r"is on an object store.*: copy it first"):
-        arrow_io.read_documents_manifest(LocalStorage(), "gs://bucket/out")
+        document_shards.read_documents_manifest(LocalStorage(), "gs://bucket/out")
+
+
+def test_output_of_another_format_is_refused(tmp_path: Path) -> None:
+    publish_shards(tmp_path)
+    path = tmp_path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["config"]["format"] -= 1
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(
+        ManifestError, match=r"another version of bioshards \(format 7, this is 8\)\. Make it anew"
+    ):
+        list(document_shards.read_directory(FILES, str(tmp_path)))
