@@ -24,7 +24,7 @@ DOCUMENTS = sorted(
     for pattern in ("*.md", "docs/**/*.md", "docker/*.md", "tests/bench/*.md", "corpus/sample/*.md")
     for path in ROOT.glob(pattern)
 )
-README_LINES = 200
+README_LINES = 130
 _LINK = re.compile(r"\]\((?!https?://)([^)\s#]*)(?:#([^)\s]*))?\)")
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*(?![\w-])")
 _HEADING = re.compile(r"#+ (.*)")
