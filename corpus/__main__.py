@@ -1,4 +1,4 @@
-"""Inspect a finished directory: ``bioshards corpus export | show | stats | verify``.
+"""Inspect a finished directory: ``bioshards corpus export | stats | verify``.
 
 What a command needs is imported by its function, so that ``--help`` does not wait for pyarrow.
 """
@@ -6,11 +6,10 @@ What a command needs is imported by its function, so that ``--help`` does not wa
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from bioshards.corpus.errors import FAILED, INTERRUPTED, OK, InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -38,14 +37,6 @@ class ExportOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShowOptions:
-    """The options of ``show``."""
-
-    folder: Annotated[str, Argument(metavar="DIR")]
-    id: Annotated[str, "document id such as pubmed:12345678, or a PMID, PMCID or DOI"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StatsOptions:
     """The options of ``stats``."""
 
@@ -63,11 +54,10 @@ class VerifyOptions:
     folder: Annotated[str, Argument(metavar="DIR")]
 
 
-Options = ExportOptions | ShowOptions | StatsOptions | VerifyOptions
+Options = ExportOptions | StatsOptions | VerifyOptions
 
 COMMANDS: Final[dict[str, tuple[type[Options], str]]] = {
     "export": (ExportOptions, "write documents as text or JSON lines"),
-    "show": (ShowOptions, "print one document"),
     "stats": (StatsOptions, "print statistics of documents or of a pretraining set"),
     "verify": (VerifyOptions, "compare every file of a finished directory with its manifest"),
 }
@@ -95,8 +85,6 @@ def _run_command(options: Options) -> int:
     match options:
         case ExportOptions():
             return export(options)
-        case ShowOptions():
-            return show(options)
         case StatsOptions():
             return write_stats(options)
         case VerifyOptions():
@@ -135,54 +123,6 @@ def export(options: ExportOptions) -> int:
         separator = "\n" if is_text else ""
     sys.stdout.flush()
     return OK
-
-
-def show(options: ShowOptions) -> int:
-    """Print one document."""
-    document = _find_document(options.folder, options.id)
-    if document is None:
-        print(f"{options.folder} has no document {options.id}", file=sys.stderr)
-        return FAILED
-    print("\n".join(_format_document(document)), flush=True)
-    return OK
-
-
-def _find_document(folder: str, document_id: str) -> dict[str, Any] | None:
-    """Return a document as plain data, or None if the directory does not contain it.
-
-    Args:
-        document_id: ``pubmed:12345678``, or a PMID, PMCID or DOI alone.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from bioshards.corpus.shards import document_shards
-
-    column, value = "id", pa.scalar(document_id)
-    if re.fullmatch(r"\d{1,9}", document_id):
-        column, value = "pmid", pa.scalar(int(document_id), pa.int32())
-    elif re.fullmatch(r"PMC\d+", document_id):
-        column = "pmcid"
-    elif document_id.startswith("10."):
-        column = "doi"
-    for batch in document_shards.read_directory(LocalStorage(), folder):
-        row = pc.index(batch[column], value).as_py()
-        if row >= 0:
-            document: dict[str, Any] = batch.slice(row, 1).to_pylist()[0]
-            return document
-    return None
-
-
-def _format_document(document: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines that show a document."""
-    for name, value in document.items():
-        if name not in ("sentences", "sections") and value is not None:
-            yield f"{name:20} {value}"
-    headings = {section["first_sentence"]: section["heading"] for section in document["sections"]}
-    for index, sentence in enumerate(document["sentences"]):
-        if index in headings:
-            yield f"  [{headings[index]}]"
-        yield f"  {index:3}  {sentence}"
 
 
 def write_stats(options: StatsOptions) -> int:

@@ -21,7 +21,8 @@ usage: bioshards COMMAND ...
   vocab             build, adopt or report on a vocabulary
   train             pretrain a model
   evaluate          fine-tune, score and compare models
-  corpus            export, show, verify, or print statistics of a finished directory
+  show              show documents as a person reads them, beside their source
+  corpus            export, verify, or print statistics of a finished directory
   doctor            check this machine: Python, libraries, disk, network, credentials, GPU
 
 bioshards COMMAND --help describes a command.
@@ -34,6 +35,7 @@ _MODULES: Final = {
     "vocab": "bioshards.vocab.__main__",
     "train": "bioshards.train.__main__",
     "evaluate": "bioshards.evaluate.__main__",
+    "show": "bioshards.show",
     "corpus": "bioshards.corpus.__main__",
     "doctor": "bioshards.doctor",
 }

@@ -146,9 +146,10 @@ _PLAIN_COLUMNS = (
 
 def _make_sections(sentences: tuple[str, ...], starts: list[tuple[str, int]]) -> tuple[Section, ...]:
     """Return the sections from their headings and first sentences."""
-    ends = [*(first for _, first in starts[1:]), len(sentences)]
+    firsts = [first for _, first in starts] + [len(sentences)]
     return tuple(
-        Section(heading, sentences[first:end]) for (heading, first), end in zip(starts, ends, strict=True)
+        Section(heading, sentences[first:end])
+        for (heading, first), end in zip(starts, firsts[1:], strict=True)
     )
 
 
@@ -325,6 +326,23 @@ class Documents:
         scanner = self._open_dataset().scanner(columns=columns, filter=self._expression)
         yield from (batch for batch in scanner.to_batches() if batch.num_rows)
 
+    def take(self, indices: Iterable[int]) -> Iterator[Document]:
+        """Yield the documents of these 0-based indices, in ascending order; other shards are not read."""
+        import pyarrow as pa
+
+        from bioshards.corpus.shards.document_shards import read_shards
+
+        wanted, start = sorted(set(indices)), 0
+        if self._expression is not None:
+            yield from map(Document.from_dict, self.to_arrow().take(wanted).to_pylist())
+            return
+        for shard in self._shards:
+            rows = [index - start for index in wanted if start <= index < start + shard.rows]
+            start += shard.rows
+            if rows:
+                table = pa.Table.from_batches(read_shards(self._storage, self._folder, [shard], None))
+                yield from map(Document.from_dict, table.take(rows).to_pylist())
+
     def to_arrow(self, columns: list[str] | None = None) -> pa.Table:
         """Return a table of these columns, or of all, in memory."""
         return self._open_dataset().to_table(columns=columns, filter=self._expression)
@@ -355,8 +373,8 @@ class Documents:
 def open_documents(folder: str | os.PathLike[str]) -> Documents:
     """Open a finished output of ``beam run pubmed_to_shards``, ``pmc_to_shards`` or ``text_to_shards``.
 
-    The result has a length, is iterated document by document, and has ``filter``, ``iter_batches``,
-    ``to_arrow``, ``to_pandas`` and ``to_dataset``.
+    The result has a length, is iterated document by document, and has ``filter``, ``take``,
+    ``iter_batches``, ``to_arrow``, ``to_pandas`` and ``to_dataset``.
 
     Raises:
         FileNotFoundError: there is no such directory, or it is not finished.

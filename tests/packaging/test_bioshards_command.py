@@ -44,7 +44,7 @@ def test_help_and_version(capsys: Capture) -> None:
         (["fetch", "--help"], "--mirror"),
         (["vocab", "build", "--help"], "--size"),
         (["evaluate", "report", "--help"], "RESULTS"),
-        (["corpus", "show", "--help"], "--id"),
+        (["show", "--help"], "--with-source"),
         (["doctor", "--help"], "usage: bioshards doctor"),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from sphinx.cmd import build
 
+from bioshards import show
 from bioshards.corpus import __main__ as corpus_command
 from bioshards.evaluate import __main__ as evaluate_command
 from bioshards.pipelines import cli
@@ -51,9 +52,11 @@ def test_links_lead_to_files_and_headings(path: Path) -> None:
 def test_options_in_the_documents_exist(capsys: pytest.CaptureFixture[str]) -> None:
     commands: list[tuple[Callable[[list[str]], object], list[str]]] = [
         *((cli.main, ["run", name]) for name in PIPELINES),
-        *((corpus_command.main, [name]) for name in ("export", "show", "stats", "verify")),
+        *((corpus_command.main, [name]) for name in ("export", "stats", "verify")),
         *((vocab_command.main, [name]) for name in ("build", "adopt", "report")),
         (train_command.main, []),
+        (show.main, []),
+        (show.main, []),
         *(
             (evaluate_command.main, [name])
             for name in ("run", "search", "verify", "texts", "report", "contamination")

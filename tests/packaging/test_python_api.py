@@ -21,6 +21,7 @@ from bioshards.corpus.shards.document_schema import DOCUMENT_SCHEMA
 from bioshards.pipelines import cli
 from bioshards.vocab import __main__ as vocab_command
 from tests.support import api_reference
+from tests.support.corpus.synthetic_documents import make_document, write_document_dir
 from tests.support.outputs import load_documents
 from tests.support.paths import PMC_SAMPLE, PUBMED_SAMPLE
 
@@ -77,6 +78,14 @@ def test_document_and_row_are_converted_without_loss(abstracts: Path) -> None:
         assert bioshards.Document.from_dict(document.to_dict()) == document
         assert document.text.split("\n") == list(document.sentences)
         assert document.sentences[-len(document.sections[-1].sentences) :] == document.sections[-1].sentences
+
+
+def test_document_of_a_title_has_no_sections(tmp_path: Path) -> None:
+    document = make_document("pubmed:7", ["A title.", "Of two sentences."], sections=[])
+    folder = write_document_dir(tmp_path / "documents", {"one": [document]})
+    [read] = bioshards.open_documents(folder)
+    assert (read.sections, read.sentences) == ((), ("A title.", "Of two sentences."))
+    assert read.to_dict() == load_documents(folder)["pubmed:7"]
 
 
 def test_document_has_the_columns_of_a_shard() -> None:

@@ -39,7 +39,7 @@ def test_abstracts_to_scores(tmp_path: Path) -> None:
     run_module(BEAM, "run", "pubmed_to_shards", *citations, "--output", abstracts, "--workers", 2)
     assert load_manifest(abstracts)["counts"]["documents"] == 577
     assert "577" in run_module("bioshards.corpus", "stats", abstracts)
-    assert "pubmed:90000001" in run_module("bioshards.corpus", "show", abstracts, "--id", "pubmed:90000001")
+    assert "pubmed:90000001" in run_module("bioshards", "show", abstracts, "--id", "pubmed:90000001")
     assert run_module("bioshards.corpus", "export", abstracts).count("\n") > 300
     assert "is as its manifest lists it" in run_module("bioshards.corpus", "verify", abstracts)
     run_module(BEAM, "run", "pmc_to_shards", "--output", articles, "--find-overlap-with", abstracts)

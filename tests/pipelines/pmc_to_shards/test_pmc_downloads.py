@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bioshards import show
 from bioshards.corpus.download.pmc import article_ranges
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines.inputs.downloads import format_size
@@ -409,6 +410,16 @@ def test_a_dry_run_writes_nothing(
     assert "mirrored:  2 files" in stdout
     assert "mirrored:  4\n" in stdout
     assert "2 sources before, 0 sources to do" in stdout
+
+
+def test_article_of_a_mirror_is_shown_beside_its_source(
+    tmp_path: Path, run_pipeline: Run, capsys: Capture
+) -> None:
+    assert run_pipeline("pmc:") == 0
+    capsys.readouterr()
+    for id_ in load_documents(tmp_path / "out"):
+        assert show.main([str(tmp_path / "out"), "--id", id_, "--with-source"]) == 0
+        assert "<article" in capsys.readouterr().out
 
 
 def test_dry_run_on_a_mirror_sums_the_sizes_of_listed_articles(

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from bioshards import show
 from bioshards.corpus.document import DEFAULT_COLUMNS
 from bioshards.corpus.shards.document_schema import make_schema
 from tests.support.corpus.jats_articles import (
@@ -131,16 +132,19 @@ def test_manifest_lists_a_range_as_one_input(full_text: Path) -> None:
     assert manifest["pipeline"] == "pmc_to_shards"
 
 
-def test_export_and_show(full_text: Path) -> None:
+def test_export(full_text: Path) -> None:
     command = [sys.executable, "-m", "bioshards.corpus"]
     text = subprocess.run([*command, "export", full_text], capture_output=True, text=True, check=True).stdout
     assert [block.split("\n") for block in text.rstrip("\n").split("\n\n")] == [
         row["sentences"] for row in load_documents(full_text).values()
     ]
-    completed = subprocess.run(
-        [*command, "show", full_text, "--id", "pmc:PMC9990005.1"], capture_output=True, text=True, check=True
-    )
-    assert "[Results > Figure 1]" in completed.stdout
+
+
+def test_show_beside_the_source(full_text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert show.main([str(full_text), "--id", "PMC9990005", "--with-source"]) == 0
+    shown = capsys.readouterr().out
+    assert "[Results > Figure 1]" in shown
+    assert "<article" in shown
 
 
 # The containers

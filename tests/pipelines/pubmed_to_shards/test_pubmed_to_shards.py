@@ -153,21 +153,13 @@ def test_the_manifest_names_inputs_and_outputs_with_checksums(reference: Path) -
     assert json.dumps(manifest["config"]["document_config"])
 
 
-def test_export_and_show(reference: Path) -> None:
+def test_export(reference: Path) -> None:
     command = [sys.executable, "-m", "bioshards.corpus"]
     text = subprocess.run([*command, "export", reference], capture_output=True, text=True, check=True).stdout
     blocks = text.rstrip("\n").split("\n\n")
     assert [block.split("\n") for block in blocks] == [
         row["sentences"] for row in load_documents(reference).values()
     ]
-    completed = subprocess.run(
-        [*command, "show", reference, "--id", "pubmed:90000041"], capture_output=True, text=True, check=True
-    )
-    assert "pubmed26n0003.xml" in completed.stdout
-    missing = subprocess.run(
-        [*command, "show", reference, "--id", "pubmed:1"], capture_output=True, text=True, check=False
-    )
-    assert (missing.returncode, "has no document pubmed:1" in missing.stderr) == (1, True)
     nowhere = subprocess.run(
         [*command, "export", reference / "dropped"], capture_output=True, text=True, check=False
     )

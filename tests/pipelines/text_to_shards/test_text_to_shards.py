@@ -40,7 +40,6 @@ def test_the_sample_can_be_inspected(
     capsys.readouterr()
     for arguments, expected in (
         (["stats"], "made by text_to_shards"),
-        (["show", "--id", "text:guidelines.txt#3"], "A bladder catheter is removed"),
         (["export"], "Dr. Vestergaard was informed.\n\nSlow breathing"),
     ):
         monkeypatch.setattr(sys, "argv", ["corpus", arguments[0], output, *arguments[1:]])
