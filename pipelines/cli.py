@@ -134,8 +134,7 @@ def _run_pipeline(name: str, argv: Sequence[str], typed: str) -> int:
         if name not in _EXTRAS:
             raise
         raise MissingExtraError(
-            f"{name} needs a library that cannot be imported ({error}): "
-            f"pip install 'bioshards[{_EXTRAS[name]}]'"
+            f"{name} needs a library that cannot be imported ({error}): pip install '.[{_EXTRAS[name]}]'"
         ) from error
 
 

@@ -40,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _report(f"stopped. {_format_resume_hint(job.output)}" if job else "stopped", INTERRUPTED)
     except ImportError as error:
-        return _report(f"a library is missing ({error}): pip install 'bioshards[train]'", USAGE_ERROR)
+        return _report(
+            f"a library is missing ({error}): pip install '.[train]' in a clone of bioshards", USAGE_ERROR
+        )
     except Exception as error:
         return _report(*report_error(error, "lower --micro-batch-size"))
 

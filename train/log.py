@@ -124,7 +124,8 @@ def check_installed(dashboards: Iterable[str]) -> None:
             importlib.import_module(_DASHBOARD_MODULES[name])
         except ImportError as error:
             raise InvalidValueError(
-                f"--{name} needs the package {name} ({error}): pip install 'bioshards[{name}]'"
+                f"--{name} needs the package {name} ({error}): pip install '.[{name}]' in a clone of "
+                "bioshards"
             ) from error
 
 

@@ -97,7 +97,8 @@ def _installed_version(library: str) -> str | None:
 
 def _missing_extra(option: str, extra: str, error: ImportError) -> MissingExtraError:
     return MissingExtraError(
-        f"{option} needs a library that cannot be imported ({error}): pip install 'bioshards[{extra}]'"
+        f"{option} needs a library that cannot be imported ({error}): pip install '.[{extra}]' in a clone "
+        "of bioshards"
     )
 
 

@@ -69,7 +69,7 @@ def run_command(name: str, run: Callable[[], CommandResult], interrupted: str, o
     except KeyboardInterrupt:
         message, exit_code = interrupted, INTERRUPTED
     except ImportError as error:
-        message = f"a library is missing ({error}): pip install 'bioshards[{name}]'"
+        message = f"a library is missing ({error}): pip install '.[{name}]' in a clone of bioshards"
         exit_code = USAGE_ERROR
     except Exception as error:
         message, exit_code = report_error(error, out_of_memory)

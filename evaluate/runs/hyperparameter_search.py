@@ -145,7 +145,9 @@ def _import_optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise InvalidValueError("search needs the library optuna: pip install 'bioshards[search]'") from error
+        raise InvalidValueError(
+            "search needs the library optuna: pip install '.[search]' in a clone of bioshards"
+        ) from error
     return optuna
 
 

@@ -53,7 +53,7 @@ def check_options(beam_options: PipelineOptions) -> None:
     except ImportError as error:
         raise UsageError(
             f"--runner=DataflowRunner needs a library that cannot be imported ({error}): "
-            "pip install 'bioshards[cloud]'"
+            "pip install '.[cloud]' in a clone of bioshards"
         ) from error
     from apache_beam.options.pipeline_options import GoogleCloudOptions
     from apache_beam.options.pipeline_options_validator import PipelineOptionsValidator

@@ -77,5 +77,6 @@ def check_access(storage: RemoteStorage, paths: Iterable[str]) -> None:
 def make_missing_library_error(path: str, error: ImportError) -> UsageError:
     """Return the error for a path that needs a library that is not installed."""
     return UsageError(
-        f"{path} needs a library that cannot be imported ({error}): pip install 'bioshards[cloud]'"
+        f"{path} needs a library that cannot be imported ({error}): pip install '.[cloud]' in a clone of "
+        "bioshards"
     )

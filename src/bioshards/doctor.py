@@ -59,11 +59,9 @@ def _report(name: str, is_ok: bool, detail: str) -> None:
 def _check_libraries(package: str, libraries: Sequence[str]) -> bool:
     missing = [name for name in libraries if not any(metadata.distributions(name=name))]
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in libraries if name not in missing)
-    _report(
-        package,
-        not missing,
-        f"missing {', '.join(missing)}: pip install '{package}'" if missing else versions,
-    )
+    source = package.replace("bioshards", ".")
+    hint = f"missing {', '.join(missing)}: pip install '{source}' in a clone of bioshards"
+    _report(package, not missing, hint if missing else versions)
     return not missing
 
 

@@ -83,7 +83,7 @@ def test_doctor_fails_without_a_core_library(capsys: Capture, monkeypatch: pytes
     find_all = metadata.distributions
     monkeypatch.setattr(metadata, "distributions", lambda name: [] if name == "lxml" else find_all(name=name))
     assert main(["doctor"]) == 1
-    assert "missing lxml: pip install 'bioshards'" in capsys.readouterr().out
+    assert "missing lxml: pip install '.' in a clone of bioshards" in capsys.readouterr().out
 
 
 def test_doctor_quotes_what_servers_answer(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ def test_all_names_are_there() -> None:
         assert getattr(bioshards, name).__doc__
         assert name in dir(bioshards)
     with pytest.raises(AttributeError, match="no attribute 'splits'"):
-        bioshards.splits  # type: ignore[attr-defined]  # noqa: B018
+        bioshards.splits  # noqa: B018
 
 
 def test_examples_of_docstrings() -> None:

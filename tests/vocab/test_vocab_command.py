@@ -617,7 +617,7 @@ def run_without(library: str, folder: Path, *arguments: str) -> tuple[int, str]:
 def test_missing_library_error_names_the_extra(library: str, tmp_path: Path) -> None:
     code, stderr = run_without(library, tmp_path, "x", "--output", "y")
     assert code == 2
-    assert "pip install 'bioshards[vocab]'" in stderr
+    assert "pip install '.[vocab]'" in stderr
     assert "Traceback" not in stderr
 
 

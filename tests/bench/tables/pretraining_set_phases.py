@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from bioshards.corpus import manifest
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.pipelines import cli
 from bioshards.vocab.encode import Encoder
@@ -77,7 +78,7 @@ def main() -> None:
     """Run the pipeline and print its steps as a Markdown table."""
     timer = StepTimer("starting, Beam, publishing")
     timer.time_calls("reading, splitting, counting", build, build.build_group)
-    timer.time_calls("checking the shards' SHA-256", build, build.find_damage)
+    timer.time_calls("checking the shards' SHA-256", build, manifest.find_damage)
     timer.time_calls("encoding", Encoder, Encoder.encode_all)
     timer.time_calls("planning the rows", build, row_plan.plan_rows)
     timer.time_calls("sorting them", RowPlan, RowPlan.sort_by_key)

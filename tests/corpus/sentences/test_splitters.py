@@ -158,10 +158,10 @@ def hide_library(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
 @pytest.mark.parametrize(
     ("library", "options", "message"),
     [
-        ("spacy", ["--splitter", "scispacy"], "pip install 'bioshards[scispacy]'"),
-        ("scispacy", ["--splitter", "scispacy"], "pip install 'bioshards[scispacy]'"),
-        ("nltk", ["--treebank"], "pip install 'bioshards[treebank]'"),
-        ("nltk", ["--preset", "electramed"], "pip install 'bioshards[treebank]'"),
+        ("spacy", ["--splitter", "scispacy"], "pip install '.[scispacy]'"),
+        ("scispacy", ["--splitter", "scispacy"], "pip install '.[scispacy]'"),
+        ("nltk", ["--treebank"], "pip install '.[treebank]'"),
+        ("nltk", ["--preset", "electramed"], "pip install '.[treebank]'"),
     ],
 )
 def test_missing_extra_is_reported_before_anything_is_written(

@@ -253,7 +253,7 @@ def test_missing_optuna_is_reported(
     monkeypatch.setattr(builtins, "__import__", import_without_optuna)
     assert run_search(checkpoint_dir, tmp_path / "out", grid) == 2
     output = capsys.readouterr().err
-    assert "search needs the library optuna: pip install 'bioshards[search]'" in output
+    assert "search needs the library optuna: pip install '.[search]'" in output
     assert not load_trials(tmp_path / "out")
 
 

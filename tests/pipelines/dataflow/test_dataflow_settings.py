@@ -189,7 +189,7 @@ def test_local_paths_are_refused(
 
 def test_missing_cloud_library_error_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "apache_beam.runners.dataflow.internal.apiclient", None)
-    with pytest.raises(UsageError, match=r"pip install 'bioshards\[cloud\]'"):
+    with pytest.raises(UsageError, match=r"pip install '\.\[cloud\]'"):
         apply_settings()
 
 

@@ -170,7 +170,7 @@ def test_missing_library_error_names_the_extra_to_install(
     completed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert completed.returncode == 2
     assert f"{pipeline} needs a library that cannot be imported" in completed.stderr
-    assert "pip install 'bioshards[vocab]'" in completed.stderr
+    assert "pip install '.[vocab]'" in completed.stderr
     assert len(completed.stderr.splitlines()) == 1
     assert not (tmp_path / "out").exists()
 

@@ -219,7 +219,7 @@ def test_missing_cloud_library_error_names_the_package_to_install(
     assert run("--output", f"{scheme}://bucket/out") == 2
     stderr = capsys.readouterr().err
     assert f"{scheme}://bucket/out needs a library" in stderr
-    assert "pip install 'bioshards[cloud]'" in stderr
+    assert "pip install '.[cloud]'" in stderr
 
 
 def test_local_runs_import_no_client_of_object_stores(tmp_path: Path) -> None:
