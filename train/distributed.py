@@ -145,6 +145,7 @@ class ProcessGroup:
         with contextlib.suppress(RuntimeError, LostProcessError):
             report = {"error": str(error) or repr(error)}
             self.store.set(f"bioshards/report/{self.rank}", json.dumps(report))
+            self.store.set(f"bioshards/read/{self.rank}", "")  # nobody has to wait for this process
             if self.is_main:
                 readers = [f"bioshards/read/{rank}" for rank in range(1, self.world_size)]
                 self._wait_for(readers, Event(), _ERROR_SECONDS)

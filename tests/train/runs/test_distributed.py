@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import signal
@@ -459,3 +460,14 @@ def _run_sum(env: dict[str, str], pipe: Any) -> None:
     with distributed.join("cpu") as group:
         group.start_together({}, "run", Event())
         pipe.send(group.all_reduce([2.0**52, 0.5, 1.0] if group.is_main else [2.0**52 - 1, 0.25, 2.0]))
+
+
+def test_no_process_waits_for_one_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The main process waits until the others have read its error, but not for the one that failed."""
+    monkeypatch.setattr(distributed, "_ERROR_SECONDS", math.inf)
+    store, device = HashStore(), torch.device("cpu")
+    main, other = (ProcessGroup(rank, 2, device, store) for rank in range(2))
+    other.report_error(ValueError("no shards"))
+    with pytest.raises(ProcessMismatchError, match="process 1 cannot start: no shards") as error:
+        main.start_together({"recipe": "1"}, "run", Event())
+    main.report_error(error.value)
