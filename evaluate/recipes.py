@@ -13,7 +13,7 @@ from bioshards.corpus.ui.options import check_type, option_from_field
 from bioshards.train.recipe import Schedule
 
 LegacyMode = Literal["electra-truncation", "lower-case", "merged-types", "biobert-tags"]
-"""Published deviations in reading and counting tags (metrics/tag_f1.py)."""
+"""Published deviations in reading and counting tags (metrics/tags.py)."""
 EntityFormat = Literal["placeholders", "markers", "original"]
 RelationFeature = Literal["cls", "mention", "start"]
 SearchMethod = Literal["grid", "tpe"]

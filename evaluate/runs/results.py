@@ -87,7 +87,7 @@ class Result(msgspec.Struct, frozen=True):
     Attributes:
         settings: fields of the recipe.
         sample_sizes: number of examples of each split; None if all are used.
-        legacy: legacy modes of reading and counting (metrics/tag_f1.py).
+        legacy: legacy modes of reading and counting (metrics/tags.py).
         metric: name of the metric.
         main_score: name of the score that represents the task.
         scores: of ``dev`` and ``test``, and of the majority baseline on test (``majority``), by name, from 0

@@ -17,8 +17,13 @@ from torch import Tensor, nn
 
 from bioshards.evaluate.benchmarks.records import TaggedSentence
 from bioshards.evaluate.encoder import EncodedBatch, Example, ModelTokenizer, make_linear, pad_rows
-from bioshards.evaluate.metrics import tag_schemes
-from bioshards.evaluate.metrics.tag_f1 import count_words_read
+from bioshards.evaluate.metrics.tags import (
+    allowed_transitions,
+    convert_from_bio,
+    convert_to_bio,
+    count_words_read,
+    list_labels,
+)
 from bioshards.evaluate.recipes import FineTuneRecipe, LegacyMode
 from bioshards.evaluate.tasks.head_layers import CRF, BiLSTM
 
@@ -84,7 +89,7 @@ class Tagging:
     @property
     def labels(self) -> tuple[str, ...]:
         """Tags in the order of the outputs."""
-        return tag_schemes.list_labels(self.recipe.tag_scheme, self.entity_types)
+        return list_labels(self.recipe.tag_scheme, self.entity_types)
 
     def make_examples(self, records: Sequence[TaggedSentence], is_training: bool) -> list[Example]:
         """Return the parts of all sentences."""
@@ -93,7 +98,7 @@ class Tagging:
         examples = []
         for index, (sentence, encoded) in enumerate(zip(records, self._encode(records), strict=True)):
             ids_by_word = [token_ids[:max_tokens] for token_ids in encoded]
-            tags = tag_schemes.convert_from_bio(self.recipe.tag_scheme, sentence.tags) if is_training else ()
+            tags = convert_from_bio(self.recipe.tag_scheme, sentence.tags) if is_training else ()
             for first, end in _split_sentence([len(token_ids) for token_ids in ids_by_word], max_tokens):
                 part = ids_by_word[first:end]
                 model_input = self.tokenizer.build_input(list(chain.from_iterable(part)))
@@ -114,7 +119,7 @@ class Tagging:
         """Return the head that the recipe names."""
         crf = None
         if "crf" in self.recipe.head:
-            crf = CRF(torch.tensor(tag_schemes.allowed_transitions(self.recipe.tag_scheme, self.labels)))
+            crf = CRF(torch.tensor(allowed_transitions(self.recipe.tag_scheme, self.labels)))
         has_bilstm = "bilstm" in self.recipe.head
         return TaggingHead(hidden_size, len(self.labels), self.recipe.dropout, has_bilstm, crf)
 
@@ -142,7 +147,7 @@ class Tagging:
             end = example.first_word + len(tags)
             tags_by_sentence[example.record_index][example.first_word : end] = tags
         scheme = self.recipe.tag_scheme
-        bio_tags = [tag_schemes.convert_to_bio(scheme, tags) for tags in tags_by_sentence]
+        bio_tags = [convert_to_bio(scheme, tags) for tags in tags_by_sentence]
         return self._truncate(records, bio_tags)
 
     def gold_labels(self, records: Sequence[TaggedSentence]) -> list[Any]:

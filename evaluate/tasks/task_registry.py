@@ -13,7 +13,7 @@ from bioshards.corpus.errors import InvalidValueError, suggest_nearest
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS, MetricName, TaskSpec
 from bioshards.evaluate.benchmarks.records import Relation
 from bioshards.evaluate.metrics.metric import Metric
-from bioshards.evaluate.metrics.tag_f1 import biobert_tag_f1, entity_f1, merge_entity_types, word_f1
+from bioshards.evaluate.metrics.tags import biobert_tag_f1, entity_f1, merge_entity_types, word_f1
 from bioshards.evaluate.metrics.text_metrics import (
     accuracy,
     bioasq_factoid,

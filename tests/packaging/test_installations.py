@@ -78,7 +78,7 @@ def test_wheel_has_one_top_level_package_and_the_sample(distributions: tuple[Pat
         "corpus/sample/pubmed/pubmed26n0001.xml",
         "corpus/sample/pmc/PMC9990001.1.xml",
         "corpus/sample/topics/pubmed26n0004.xml.gz",
-        "evaluate/metrics/tag_f1.py",
+        "evaluate/metrics/tags.py",
         "evaluate/benchmarks/catalogue.toml",
         "evaluate/benchmarks/known_files.sha256",
         "evaluate/sample/README.md",

@@ -17,7 +17,7 @@ from bioshards.evaluate.benchmarks.records import (
     Relation,
     TaggedSentence,
 )
-from bioshards.evaluate.metrics.tag_f1 import entity_f1
+from bioshards.evaluate.metrics.tags import entity_f1
 from bioshards.evaluate.tasks.task_registry import TASKS, Task
 from tests.support.evaluate.majority_baseline import predict_majority
 from tests.support.evaluate.sample.benchmark_sample import sample_contents

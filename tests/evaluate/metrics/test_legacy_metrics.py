@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 from tokenizers import BertWordPieceTokenizer
 
-from bioshards.evaluate.metrics.tag_f1 import biobert_tag_f1, count_words_read, entity_f1, merge_entity_types
-from bioshards.evaluate.metrics.tag_schemes import extract_spans
+from bioshards.evaluate.metrics.tags import (
+    biobert_tag_f1,
+    count_words_read,
+    entity_f1,
+    extract_spans,
+    merge_entity_types,
+)
 from bioshards.evaluate.tasks.tagging import lowercase_without_accents
 from tests.support.real_data import DATA, needs_data
 

@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from bioshards.evaluate.metrics.metric import Metric
-from bioshards.evaluate.metrics.tag_f1 import entity_f1, word_f1
+from bioshards.evaluate.metrics.tags import entity_f1, word_f1
 from bioshards.evaluate.metrics.text_metrics import (
     accuracy,
     bioasq_factoid,

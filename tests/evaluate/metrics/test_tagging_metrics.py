@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from bioshards.evaluate.metrics.tag_f1 import entity_f1, word_f1
-from bioshards.evaluate.metrics.tag_schemes import extract_strict_spans
+from bioshards.evaluate.metrics.tags import entity_f1, extract_strict_spans, word_f1
 from tests.support.evaluate.metric_oracles import conlleval, one_hot, random_classifications, scores_by_class
 
 BIO = ("O", "B-Gene", "I-Gene", "B-Drug", "I-Drug")

@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from bioshards.evaluate.metrics.metric import Numbers
-from bioshards.evaluate.metrics.tag_f1 import entity_f1
+from bioshards.evaluate.metrics.tags import entity_f1
 from bioshards.evaluate.metrics.text_metrics import accuracy, micro_f1
 from bioshards.evaluate.report import bootstrap
 from bioshards.evaluate.report.bootstrap import bootstrap_interval, paired_bootstrap

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bioshards.evaluate.benchmarks.catalogue import ProblemType
-from bioshards.evaluate.metrics.tag_f1 import entity_f1
+from bioshards.evaluate.metrics.tags import entity_f1
 from bioshards.evaluate.metrics.text_metrics import accuracy, multilabel_f1, positive_f1
 from tests.support.evaluate.majority_baseline import predict_majority
 

@@ -203,7 +203,7 @@ def test_tagging_windows_cover_every_word_once(
         ]
     gold_labels = [[adapter.labels[number] for number in example.target] for example in examples]
     predictions = adapter.merge_predictions(sentences, examples, gold_labels)
-    from bioshards.evaluate.metrics.tag_schemes import extract_spans
+    from bioshards.evaluate.metrics.tags import extract_spans
 
     assert [extract_spans(tags) for tags in predictions] == [
         extract_spans(sentence.tags) for sentence in sentences

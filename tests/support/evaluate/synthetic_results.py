@@ -13,7 +13,7 @@ from msgspec import structs
 
 from bioshards.evaluate.benchmarks.verification import FileStatus
 from bioshards.evaluate.metrics.metric import Metric
-from bioshards.evaluate.metrics.tag_f1 import entity_f1
+from bioshards.evaluate.metrics.tags import entity_f1
 from bioshards.evaluate.metrics.text_metrics import accuracy, micro_f1, pearson, positive_f1
 from bioshards.evaluate.report import report_data
 from bioshards.evaluate.report.report_data import Report, build_report

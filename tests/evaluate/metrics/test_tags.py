@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.evaluate.metrics.tag_schemes import (
+from bioshards.evaluate.metrics.tags import (
     TAG_SCHEMES,
     TagScheme,
     allowed_transitions,
