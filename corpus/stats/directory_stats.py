@@ -34,6 +34,7 @@ from bioshards.corpus.stats.document_stats import (
     TALLIED_COLUMNS,
     DocumentTally,
     count_values,
+    draw_documents,
     read_samples,
     summarise_distribution,
     summarise_documents,
@@ -108,7 +109,8 @@ def _compute_document_stats(storage: Storage, folder: str, manifest: DocumentsMa
         tally.add_rows(pa.table({name: batch[name] for name in columns} | lengths))
         words_per_sentence.update(count_values(words_in_sentence))
         characters += pc.sum(pc.utf8_length(sentences), min_count=0).as_py()
-    return summarise_documents(manifest, tally, characters, read_samples(storage, folder))
+    drawn = draw_documents(storage, folder, manifest.outputs)
+    return summarise_documents(manifest, tally, characters, read_samples(storage, folder), drawn)
 
 
 def _count_words(sentences: pa.Array) -> pa.Array:

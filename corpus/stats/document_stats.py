@@ -6,9 +6,11 @@ memory depends on the number of distinct lengths.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import json
 import math
+import random
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -19,7 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import to_builtins
 
-from bioshards.corpus.manifest import DocumentsManifest
+from bioshards.corpus.manifest import DocumentsManifest, Shard
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 
@@ -30,6 +33,9 @@ LENGTHS: Final = {"sentences_per_document": "num_sentences", "words_per_document
 """The column of rows that each distribution of lengths counts."""
 TOP_VALUES: Final = 20
 """Values of a column that are named, the most frequent ones."""
+_DRAWN_DOCUMENTS: Final = 10
+_DRAWN_SENTENCES: Final = 8
+_SEED: Final = 0
 _MAX_SAMPLES: Final = 12
 _MAX_SAMPLED_FILES: Final = 24
 _MAX_SAMPLES_PER_FILE: Final = 4
@@ -168,13 +174,18 @@ def round_up_to_nice_number(number: float) -> float:
 
 
 def summarise_documents(
-    manifest: DocumentsManifest, tally: DocumentTally, characters: int, rejected: Sequence[dict[str, Any]]
+    manifest: DocumentsManifest,
+    tally: DocumentTally,
+    characters: int,
+    rejected: Sequence[dict[str, Any]],
+    drawn: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
     """Return the statistics of documents that are counted as JSON data.
 
     Args:
         characters: number of characters of all sentences.
         rejected: samples of rejected records.
+        drawn: documents drawn at random (:func:`draw_documents`).
     """
     distributions = {
         name: summarise_distribution(tally.lengths[name])
@@ -203,6 +214,7 @@ def summarise_documents(
         "cleaning": to_builtins(manifest.cleaning),
         "dropped_parts": to_builtins(manifest.dropped_parts),
         "rejected": list(rejected),
+        "drawn": list(drawn),
         "bad_files": [{"file": bad.file, "detail": bad.detail} for bad in manifest.bad_files],
         "warnings": list(manifest.warnings),
         "notice": manifest.notice,
@@ -221,6 +233,35 @@ def _summarise_values(documents: Counter[str]) -> dict[str, Any]:
     """Return the number of distinct values, and the most frequent ones with their documents."""
     ordered = sorted(documents.items(), key=lambda item: (-item[1], item[0]))
     return {"distinct": len(documents), "top": dict(ordered[:TOP_VALUES])}
+
+
+def draw_documents(storage: Storage, folder: str, shards: Sequence[Shard]) -> list[dict[str, Any]]:
+    """Return documents drawn at random: id, number of sentences, and the first of these.
+
+    They depend on the documents alone, so that the same run gives the same page.
+    """
+    starts = [0, *itertools.accumulate(shard.rows for shard in shards)]
+    drawn = sorted(random.Random(_SEED).sample(range(starts[-1]), min(_DRAWN_DOCUMENTS, starts[-1])))
+    rows_by_shard: dict[int, list[int]] = {}
+    for index in drawn:
+        shard = bisect.bisect_right(starts, index) - 1
+        rows_by_shard.setdefault(shard, []).append(index - starts[shard])
+
+    def read_rows(shard: int) -> list[dict[str, Any]]:
+        path, columns = f"{folder}/{shards[shard].file}", ["id", "sentences"]
+        table = pa.Table.from_batches(document_shards.read_file(storage, path, columns))
+        documents: list[dict[str, Any]] = table.take(rows_by_shard[shard]).to_pylist()
+        return documents
+
+    return [
+        {
+            **document,
+            "num_sentences": len(document["sentences"]),
+            "sentences": document["sentences"][:_DRAWN_SENTENCES],
+        }
+        for documents in prefetch_map(storage, read_rows, rows_by_shard)
+        for document in documents
+    ]
 
 
 def read_samples(storage: Storage, folder: str) -> list[dict[str, Any]]:

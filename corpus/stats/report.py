@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from bioshards.corpus.manifest import DocumentsManifest
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
-from bioshards.corpus.stats.document_stats import UNKNOWN, DocumentTally, read_samples, summarise_documents
+from bioshards.corpus.stats.document_stats import (
+    UNKNOWN,
+    DocumentTally,
+    draw_documents,
+    read_samples,
+    summarise_documents,
+)
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.html_page import Bar, format_percent, render_page, spell_out_invisible
 
@@ -98,8 +105,8 @@ def render_documents_page(
     tally = DocumentTally()
     for text in tallies:
         tally.add_json(text)
-    samples = read_samples(storage, folder)
-    stats = summarise_documents(manifest, tally, manifest.counts.characters, samples)
+    rejected, drawn = read_samples(storage, folder), draw_documents(storage, folder, manifest.outputs)
+    stats = summarise_documents(manifest, tally, manifest.counts.characters, rejected, drawn)
     return render_stats_page(stats, manifest.pipeline)
 
 
@@ -182,12 +189,27 @@ def _build_document_tables(stats: Mapping[str, Any]) -> Iterator[Table]:
     bad_files = [[bad["file"], bad["detail"]] for bad in stats["bad_files"]]
     yield Table("Files that could not be read", ["reason"], bad_files, text_columns=[1])
     yield _build_steps_table(stats["steps"])
+    yield _build_drawn_table(stats["drawn"])
     names = ("reason", "file", "position", "detail", "text")
     samples = [[str(record[name]) for name in names] for record in stats["rejected"]]
     header = ["file", "record", "detail", "begins"]
     yield Table("Some rejected records", header, samples, text_columns=[1, 3, 4], is_folded=True)
     yield Table("Settings", [], _flatten_rows(stats["config"]), is_folded=True)
     yield Table("Command", [], [*stats["run"].items()], is_folded=True)
+
+
+def _build_drawn_table(documents: Sequence[Mapping[str, Any]]) -> Table:
+    """Build the table of documents drawn at random, a row for each sentence that is shown."""
+    rows = []
+    for document in documents:
+        sentences = document["sentences"]
+        if more := document["num_sentences"] - len(sentences):
+            sentences = [*sentences, f"({more:,} more)"]
+        ids = itertools.chain([document["id"]], itertools.repeat(""))
+        rows += [[next(ids), str(number), sentence] for number, sentence in enumerate(sentences, 1)]
+    return Table(
+        "Some documents, drawn at random", ["sentence", "text"], rows, text_columns=[2], is_folded=True
+    )
 
 
 def _build_funnel_table(funnel: Mapping[str, int]) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,12 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bioshards.corpus.shards.document_shards import read_documents_manifest
 from bioshards.corpus.stats.document_stats import (
     MAX_BINS,
     count_values,
+    draw_documents,
     round_up_to_nice_number,
     summarise_distribution,
 )
+from tests.support.corpus.manifests import FILES
+from tests.support.corpus.synthetic_documents import make_document, write_document_dir
 
 NUMBERS = st.lists(st.one_of(st.integers(0, 30), st.integers(0, 100_000)), min_size=1, max_size=200)
 
@@ -115,3 +120,21 @@ def test_counts_of_batches_are_added(batches: list[list[int]]) -> None:
 )
 def test_numbers_are_rounded_up(number: int, round_number: int) -> None:
     assert round_up_to_nice_number(number) == round_number
+
+
+def test_drawn_documents_are_of_all_shards_and_the_same_each_time(tmp_path: Path) -> None:
+    shards = {
+        name: [make_document(f"pubmed:{number}", ["A title.", *["It grew."] * number]) for number in numbers]
+        for name, numbers in (("one", range(1, 3)), ("two", range(3, 60)), ("three", range(60, 90)))
+    }
+    folder = write_document_dir(tmp_path / "documents", shards)
+    outputs = read_documents_manifest(FILES, str(folder)).outputs
+    drawn = draw_documents(FILES, str(folder), outputs)
+    assert drawn == draw_documents(FILES, str(folder), outputs)
+    numbers = [int(document["id"].removeprefix("pubmed:")) for document in drawn]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) == 10
+    assert [document["num_sentences"] for document in drawn] == [number + 1 for number in numbers]
+    assert [len(document["sentences"]) for document in drawn] == [min(8, number + 1) for number in numbers]
+    assert len(draw_documents(FILES, str(folder), outputs[:1])) == 2
+    assert draw_documents(FILES, str(folder), ()) == []

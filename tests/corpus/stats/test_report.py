@@ -90,7 +90,16 @@ def test_page_of_documents_has_lengths_and_years(document_stats: dict[str, Any])
     assert captions[2].endswith("begins. The last bar is all from 6 to 3,000.")
     assert captions[1].endswith("The last bar is what has no year.")
     summaries = [element.text for element in tree.iter("summary")]
-    assert summaries == ["Every year of pmc", "Every year of pubmed", "Settings", "Command"]
+    drawn = "Some documents, drawn at random"
+    assert summaries == ["Every year of pmc", "Every year of pubmed", drawn, "Settings", "Command"]
+    listed = tree.xpath(f"//details[summary='{drawn}']//tbody/tr")
+    rows = [[cell.text_content() for cell in row] for row in listed]
+    documents = document_stats["drawn"]
+    assert [row[0] for row in rows if row[0]] == [document["id"] for document in documents]
+    assert rows[0] == [documents[0]["id"], "1", documents[0]["sentences"][0]]
+    assert [row[2] for row in rows if row[2].endswith("more)")] == [
+        f"({document['num_sentences'] - 8:,} more)" for document in documents if document["num_sentences"] > 8
+    ]
     (row,) = tree.xpath("//details[2]//tr[th='unknown']")
     assert row.text_content() == "unknown16,000"
 
