@@ -21,6 +21,7 @@ from bioshards.corpus.storage.source_file import (
     OnNotice,
     SourceFile,
     SourcePart,
+    describe_output,
     ignore_notice,
     list_input_files,
 )
@@ -90,6 +91,7 @@ def _list_full_text(storage: Storage, input_path: str, on_notice: OnNotice) -> I
             f"--input {input_path} {problem}. Give a folder, a file or a quoted glob of articles (.xml, "
             ".nxml, .xml.gz), archives of them (.tar.gz, .zip) or Europe PMC's packages "
             "(PMC1_PMC20000.xml.gz). PubMed's files are read by pubmed_to_shards."
+            f"{describe_output(storage, input_path)}"
         )
     others = [info.path for info in listing.files if not _is_full_text(info.path)]
     return InputListing(input_path, full_text, [*listing.others, *others])

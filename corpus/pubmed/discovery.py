@@ -13,6 +13,7 @@ from bioshards.corpus.storage.source_file import (
     UNORDERED_YEAR,
     OnNotice,
     SourceFile,
+    describe_output,
     ignore_notice,
     list_input_files,
 )
@@ -59,7 +60,7 @@ def discover_sources(
             problem = "has no *.xml or *.xml.gz file" if storage.is_folder(input_path) else "names no file"
             raise InputNotFoundError(
                 f"--input {input_path} {problem}. Give a folder, a file or a quoted glob of PubMed XML "
-                "(pubmed26n0001.xml.gz ...)."
+                f"(pubmed26n0001.xml.gz ...).{describe_output(storage, input_path)}"
             )
         if notice := listing.describe_others("*.xml and *.xml.gz"):
             on_notice(notice)

@@ -232,6 +232,13 @@ def _check_link(input_path: str, path: str) -> None:
         )
 
 
+def describe_output(storage: Storage, input_path: str) -> str:
+    """Return a sentence on a folder without files to read that a run has written; '' on another folder."""
+    if not storage.exists(f"{input_path.rstrip('/')}/manifest.json"):
+        return ""
+    return " It is an output of bioshards, by its manifest.json: give the files that it was made from."
+
+
 def _check_readable(input_path: str, info: FileInfo) -> None:
     """Check that a file is no pipe or device, which has no end or waits.
 

@@ -67,7 +67,7 @@ def read_root(blocks: Iterator[bytes]) -> RootElement:
             break
     if not head:
         raise BadFileError("not-xml", "there is no element in it")
-    raise BadFileError("not-xml", f"it does not begin as XML does: {head[:60]!r}")
+    raise BadFileError("not-xml", f"it does not begin as XML does, nor as gzip: {head[:24]!r}")
 
 
 def iter_children(root: RootElement, blocks: Iterator[bytes], max_bytes: int) -> Iterator[tuple[str, bytes]]:
