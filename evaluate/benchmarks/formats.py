@@ -32,13 +32,18 @@ _XML_PARSER: Final = etree.XMLParser(
 """Untrusted XML: no entities, no network, bounded sizes."""
 
 
-def read_text(path: str) -> str:
-    """Return the text of a UTF-8 file with its line endings, without a byte order mark."""
+def read_bytes(path: str) -> bytes:
+    """Return the content of a file."""
     try:
         with open(path, "rb") as file:
-            data = file.read()
+            return file.read()
     except OSError as error:
         raise BenchmarkFileError(path, None, f"it cannot be read ({error.strerror})") from error
+
+
+def read_text(path: str) -> str:
+    """Return the text of a UTF-8 file with its line endings, without a byte order mark."""
+    data = read_bytes(path)
     if b"\0" in data:
         line = _find_line_number(data, data.index(b"\0"))
         raise BenchmarkFileError(path, line, "it is not text: it holds a NUL")
@@ -282,10 +287,9 @@ def parse_xml(path: str, data: bytes) -> etree._Element:
 def iter_archive(path: str) -> Iterator[tuple[str, bytes]]:
     """Yield name and content of each XML file in a zip archive, within the limits of corpus/archives."""
     try:
-        with open(path, "rb") as file:
-            for member in archives.iter_members(file, "set.zip"):
-                if member.error:
-                    raise BenchmarkFileError(path, None, f"a member is not read: {member.error.detail}")
-                yield member.name, member.read(archives.MAX_MEMBER_BYTES)
+        for member in archives.iter_members(io.BytesIO(read_bytes(path)), "set.zip"):
+            if member.error:
+                raise BenchmarkFileError(path, None, f"a member is not read: {member.error.detail}")
+            yield member.name, member.read(archives.MAX_MEMBER_BYTES)
     except BadFileError as bad:
         raise BenchmarkFileError(path, None, f"it cannot be read as a zip archive: {bad.detail}") from bad

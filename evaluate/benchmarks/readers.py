@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
 from itertools import groupby, islice, product
-from pathlib import Path
 from statistics import fmean
 from typing import Any, Final, TypeVar
 
@@ -32,6 +31,7 @@ from bioshards.evaluate.benchmarks.formats import (
     map_label,
     parse_xml,
     quote_excerpt,
+    read_bytes,
     read_json,
     read_json_lines,
     read_lines,
@@ -545,7 +545,7 @@ def read_ddi(files: PathsByName, labels: Sequence[str]) -> RecordsBySplit:
     else:
         corpus = "the DDI corpus"
         train, test = (
-            [(path, Path(path).read_bytes()) for path in files.get(split, ())] for split in ("train", "test")
+            [(path, read_bytes(path)) for path in files.get(split, ())] for split in ("train", "test")
         )
     train_and_dev = {_stem(name): [*parse_ddi_pairs(name, data, labels)] for name, data in train}
     relations = split_records(train_and_dev, {"dev": DDI_DEV_FILES}, files.get("lists", ()))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.evaluate.benchmarks.readers import parse_ddi_pairs, read_chemprot_pairs
+from bioshards.evaluate.benchmarks.readers import parse_ddi_pairs, read_chemprot_pairs, read_ddi
 from bioshards.evaluate.benchmarks.records import BenchmarkFileError, Mention, Relation
 from tests.support.evaluate.benchmark_files import (
     assert_refused,
@@ -276,3 +276,9 @@ def test_every_pair_of_a_sentence_is_read_in_any_order(tmp_path: Path) -> None:
         for record in records
         if record.label == "CPR:6"
     } == {("5.chem0.gene1", "chem0")}
+
+
+@pytest.mark.parametrize("kind", ["archive", "train", "test"])
+def test_ddi_file_that_cannot_be_read_is_named(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(BenchmarkFileError, match=rf"^{tmp_path}: it cannot be read \(Is a directory\)"):
+        read_ddi({kind: [str(tmp_path)]}, ("DDI-false",))
