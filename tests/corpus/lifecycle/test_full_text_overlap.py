@@ -18,9 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import __main__ as command
+from bioshards.corpus.document import Document
 from bioshards.corpus.lifecycle import full_text_overlap
 from bioshards.corpus.lifecycle.full_text_overlap import MATCH_KEY_SCHEMA, OVERLAP_SCHEMA, OverlapInputError
-from bioshards.corpus.manifest import OverlapFile
+from bioshards.corpus.manifest import OverlapFile, Shard
 from bioshards.corpus.shards import document_schema, document_shards
 from bioshards.corpus.shards.document_schema import DOCUMENT_SCHEMA
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -477,19 +478,17 @@ def test_columns_are_read_from_local_and_remote_shards(
     )
 
 
+def write_single_shard(folder: Path, documents: list[Document]) -> list[Shard]:
+    batch = document_schema.record_batch_from_documents(documents)
+    return document_shards.write_shards(FILES, str(folder), "a", [batch], DOCUMENT_SCHEMA, 1 << 30)
+
+
 def test_only_the_columns_in_use_are_read(tmp_path: Path) -> None:
     documents = [
         make_identified_document(f"pubmed:{number}", number, None, None)._replace(title="x" * 1_000_000)
         for number in range(10)
     ]
-    shards = document_shards.write_shards(
-        FILES,
-        str(tmp_path),
-        "a",
-        [document_schema.record_batch_from_documents(documents)],
-        DOCUMENT_SCHEMA,
-        1 << 30,
-    )
+    shards = write_single_shard(tmp_path, documents)
     put_documents(tmp_path, shards)
     allocated_before = pa.total_allocated_bytes()
     batches = list(document_shards.read_directory(FILES, str(tmp_path), ["id", "pmid"]))
@@ -503,14 +502,7 @@ def test_articles_without_text_have_no_keys(tmp_path: Path) -> None:
         make_identified_document(*row)._replace(flags=flags[index])
         for index, row in enumerate(SAMPLE_ARTICLES)
     ]
-    shards = document_shards.write_shards(
-        FILES,
-        str(tmp_path),
-        "a",
-        [document_schema.record_batch_from_documents(documents)],
-        DOCUMENT_SCHEMA,
-        1 << 30,
-    )
+    shards = write_single_shard(tmp_path, documents)
     batches = list(full_text_overlap.read_keys(FILES, str(tmp_path), shards))
     assert all(batch.schema == MATCH_KEY_SCHEMA for batch in batches)
     keys = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
