@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -187,12 +187,40 @@ def read_shards(
         DamagedShardError: a shard is missing, or not as the manifest lists it.
     """
     for shard in manifest_entries:
-        path = f"{folder}/{shard.file}"
-        if damage := find_damage(storage, path, shard):
-            raise DamagedShardError(
-                f"{path} is damaged: {damage}. Copy it again, or delete it and run the command that wrote it"
-            )
-        yield from read_file(storage, path, columns)
+        check_shard(storage, folder, shard)
+        yield from read_file(storage, f"{folder}/{shard.file}", columns)
+
+
+def check_shard(storage: Storage, folder: str, shard: Shard) -> None:
+    """Compare the size and the SHA-256 of a shard with its manifest entry.
+
+    Raises:
+        DamagedShardError: it is missing, or not as the manifest lists it.
+    """
+    path = f"{folder}/{shard.file}"
+    if damage := find_damage(storage, path, shard):
+        raise DamagedShardError(
+            f"{path} is damaged: {damage}. Copy it again, or delete it and run the command that wrote it"
+        )
+
+
+def read_rows(
+    storage: Storage, path: str, rows: Sequence[int], columns: Sequence[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield some rows of one shard; one batch is in memory at a time, and nothing is read after the last row.
+
+    Args:
+        rows: 0-based numbers of the rows, ascending, at least one.
+        columns: names of the columns to read; None for all.
+    """
+    start = 0
+    for batch in read_file(storage, path, columns):
+        end = start + batch.num_rows
+        if chosen := [row - start for row in rows if start <= row < end]:
+            yield from batch.take(pa.array(chosen)).to_pylist()
+        if rows[-1] < end:
+            return
+        start = end
 
 
 def read_file(storage: Storage, path: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:

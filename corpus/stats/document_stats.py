@@ -249,9 +249,7 @@ def draw_documents(storage: Storage, folder: str, shards: Sequence[Shard]) -> li
 
     def read_rows(shard: int) -> list[dict[str, Any]]:
         path, columns = f"{folder}/{shards[shard].file}", ["id", "sentences"]
-        table = pa.Table.from_batches(document_shards.read_file(storage, path, columns))
-        documents: list[dict[str, Any]] = table.take(rows_by_shard[shard]).to_pylist()
-        return documents
+        return list(document_shards.read_rows(storage, path, rows_by_shard[shard], columns))
 
     return [
         {

@@ -327,12 +327,17 @@ class Documents:
         yield from (batch for batch in scanner.to_batches() if batch.num_rows)
 
     def take(self, indices: Iterable[int]) -> Iterator[Document]:
-        """Yield the documents of these 0-based indices, in ascending order; other shards are not read."""
-        import pyarrow as pa
+        """Yield the documents of these 0-based indices, in ascending order; other shards are not read.
 
-        from bioshards.corpus.shards.document_shards import read_shards
+        Raises:
+            IndexError: there are fewer documents.
+            OSError: a shard cannot be read, or is damaged.
+        """
+        from bioshards.corpus.shards.document_shards import check_shard, read_rows
 
         wanted, start = sorted(set(indices)), 0
+        if wanted and not (wanted[0] >= 0 and wanted[-1] < len(self)):
+            raise IndexError(f"documents {wanted[0]} to {wanted[-1]} of {len(self)}")
         if self._expression is not None:
             yield from map(Document.from_dict, self.to_arrow().take(wanted).to_pylist())
             return
@@ -340,8 +345,9 @@ class Documents:
             rows = [index - start for index in wanted if start <= index < start + shard.rows]
             start += shard.rows
             if rows:
-                table = pa.Table.from_batches(read_shards(self._storage, self._folder, [shard], None))
-                yield from map(Document.from_dict, table.take(rows).to_pylist())
+                check_shard(self._storage, self._folder, shard)
+                path = f"{self._folder}/{shard.file}"
+                yield from map(Document.from_dict, read_rows(self._storage, path, rows))
 
     def to_arrow(self, columns: list[str] | None = None) -> pa.Table:
         """Return a table of these columns, or of all, in memory."""

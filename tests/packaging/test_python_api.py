@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import doctest
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -105,6 +107,27 @@ def test_filters_and_tables(abstracts: Path) -> None:
     assert recent.to_arrow(["id"])["id"].to_pylist() == ids
     assert list(recent.to_pandas(["id", "pmid"])["id"]) == ids
     assert [row for batch in recent.iter_batches(["id"]) for row in batch["id"].to_pylist()] == ids
+
+
+def test_documents_are_taken_by_their_indices(
+    abstracts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bioshards.corpus.shards.document_shards.BATCH_ROWS", 7)
+    documents = bioshards.open_documents(abstracts)
+    every, last = list(documents), len(documents) - 1
+    for indices in ([0], [last], [last, 3, 3, 0], range(6, 9), range(len(documents)), []):
+        assert list(documents.take(indices)) == [every[index] for index in sorted(set(indices))]
+    recent = documents.filter(pc.field("pmid") > every[2].pmid)
+    assert list(recent.take([0])) == list(recent)[:1]
+    for indices in ([-1], [0, last + 1]):
+        with pytest.raises(IndexError, match=f"of {len(documents)}"):
+            list(documents.take(indices))
+    copy = tmp_path / "copy"
+    shutil.copytree(abstracts, copy)
+    [shard] = copy.glob("data/*")
+    os.truncate(shard, shard.stat().st_size - 1)
+    with pytest.raises(OSError, match="is damaged: it has"):
+        list(bioshards.open_documents(copy).take([0]))
 
 
 @pytest.mark.thorough
