@@ -33,7 +33,7 @@ _FOREIGN_OPTIONS = frozenset(
     {"--blanks-separate-docs", "--extra_package", "--nproc-per-node", "--recursive", "--times"}
 )
 """Of the ELECTRA scripts, Beam (which lists it as --extra_packages), torchrun, gcloud and rsync."""
-_OTHER_PROGRAMS = frozenset({"CONTRIBUTING.md", "DATAFLOW.md"})
+_OTHER_PROGRAMS = frozenset({"CONTRIBUTING.md", "operate.md"})
 """Documents with options of gcloud, docker, Flink and mypy."""
 
 
