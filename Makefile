@@ -86,7 +86,7 @@ train: $(VENV)/.train $(if $(filter $(OUT)/%,$(EXAMPLES)),examples)
 evaluate: $(VENV)/.train $(if $(filter $(OUT)/%,$(CHECKPOINT)),train)
 	$(BIN)/bioshards evaluate run $(CHECKPOINT) --benchmarks $(DATA) --tasks $(TASKS) --seeds $(SEEDS) \
 	  --output $(SCORES) $(RECIPE)
-	$(BIN)/bioshards evaluate report $(SCORES) --output $(SCORES)/report.html
+	$(BIN)/bioshards evaluate report $(SCORES) --output $(SCORES)
 
 test: $(VENV)/.dev
 	$(PYTEST) -m "not thorough" $(TESTS)

@@ -180,9 +180,7 @@ class ReportOptions:
         tuple[str, ...],
         Argument("output directories of run, or single result files", metavar="RESULTS"),
     ]
-    output: Annotated[str, Option(".html, .md or .json (default: %(default)s)", metavar="FILE")] = (
-        "report.html"
-    )
+    output: Annotated[str, Option("directory for README.md, report.html and report.json", metavar="DIR")]
 
     def run(self, _progress: Progress) -> CommandResult:
         """Compare results with published scores."""

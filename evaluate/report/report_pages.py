@@ -1,4 +1,4 @@
-"""Write a report of result files as HTML, Markdown or JSON (``evaluate report``).
+"""Write a report of result files as HTML, Markdown and JSON (``evaluate report``).
 
 HTML and Markdown show the same tables, of plain text.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Final
 
-from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui import html_page
 from bioshards.corpus.ui.html_page import spell_out_invisible
@@ -40,20 +40,18 @@ from bioshards.evaluate.runs import results
 
 _NO_SCORE: Final = "\u2013"
 """Text of a cell without a score."""
-_INVENTED_SYMBOL: Final = "\u00a4"
-_FOOTNOTE_SYMBOLS: Final = {
-    "\u2020": "On a sample of the data (how much of it: see Runs): not comparable with published scores.",
-    "\u2021": "Files or split are not the published ones: not comparable with published scores.",
-    _INVENTED_SYMBOL: "On invented text, the sample bundled with bioshards: a score on it means nothing, "
-    "and is not comparable with published scores.",
-    "\u00b0": "Only the counts agree with the published ones: the SHA-256 of a file is none that is known.",
-    "\u2016": "A split has no file and is made of another one: not quite comparable with published scores.",
-    "\u00b6": "With settings that are not the suite's: they are listed in Runs.",
-    "\u00a7": "Counted as a paper does, for comparison with it.",
+_LIMITS: Final = {
+    "sample of the data": "how much of it is in Runs; not comparable with published scores.",
+    "not as published": "files or split are not the published ones; not comparable with published scores.",
+    "invented": "text of the sample bundled with bioshards: a score on it means nothing, and is not "
+    "comparable with published scores.",
+    "counts agree": "only the counts agree with the published ones; the SHA-256 of a file is none that is "
+    "known.",
+    "partial": "a split has no file and is made of another one; not quite comparable with published scores.",
+    "changed settings": "settings are not the suite's; they are listed in Runs.",
+    "legacy": "counted as a paper does, for comparison with it.",
 }
-"""Footnotes of scores with limited comparability."""
-_INVENTED: Final = "invented sample"
-"""Second line of a row with scores on the bundled sample."""
+"""Words beside scores with limited comparability, and what they mean."""
 _MAJORITY_NOTE: Final = (
     "What a model scores that knows the labels of train and reads no text: the most frequent class, no "
     "entity, the mean, the order of the files, no answer."
@@ -62,7 +60,8 @@ _LEGEND: Final = (
     "Scores are in per cent. Scores of our models are means over n seeds, with the standard deviation "
     f"in brackets ({STANDARD_DEVIATION}). Below is the {bootstrap.CONFIDENCE_LEVEL:.0%} interval of "
     f"{bootstrap.RESAMPLES:,} bootstrap resamples; it covers the choice of test documents (examples, "
-    "if files name no documents), not the choice of seeds. Footnotes name limits of comparability."
+    "if files name no documents), not the choice of seeds. Words below a score, and footnotes, name "
+    "limits of comparability."
 )
 _FILE_STATUS_TEXTS: Final[Mapping[FileStatus, str]] = {
     "verified": "verified (SHA-256)",
@@ -77,11 +76,11 @@ _MARKDOWN_MARKUP: Final = re.compile(r"[\\`*_|~$]|](?=[(\[:])")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Text of a cell, its footnote marks, a second line, and whether it is about our models."""
+    """Text of a cell, its footnote numbers, lines below it, and whether it is about our models."""
 
     text: str
     marks: str = ""
-    below: str = ""
+    below: Sequence[str] = ()
     is_ours: bool = False
 
 
@@ -92,7 +91,7 @@ class ReportTable:
     Attributes:
         left_aligned: text columns besides the first.
         intro: paragraphs above the table.
-        footnotes: mark and text of each paragraph below the table; the mark may be "".
+        footnotes: number and text of each paragraph below the table; the number may be "".
         is_collapsed: True to hide the table until it is opened.
     """
 
@@ -107,21 +106,26 @@ class ReportTable:
 
 @dataclass(slots=True)
 class Footnotes:
-    """Footnotes of a table: symbols, and texts numbered in order of use."""
+    """Footnotes of a table: the words of limits, and texts numbered in order of use."""
 
-    symbols: set[str] = field(default_factory=set)
+    limits: set[str] = field(default_factory=set)
     texts: dict[str, int] = field(default_factory=dict)
 
-    def add(self, symbols: str, texts: Sequence[str]) -> str:
-        """Return the marks of a cell; new texts get the next numbers."""
-        self.symbols.update(symbols)
+    def add(self, texts: Sequence[str]) -> str:
+        """Return the numbers of a cell; new texts get the next ones."""
         numbers = sorted({self.texts.setdefault(text, len(self.texts) + 1) for text in texts})
-        return " ".join(filter(None, (symbols, ",".join(map(str, numbers)))))
+        return ",".join(map(str, numbers))
+
+    def add_limits(self, scores: Iterable[TaskScores]) -> list[str]:
+        """Return the words of what limits scores, which are explained below the table."""
+        limits = list_limits(scores)
+        self.limits.update(limits)
+        return limits
 
     def entries(self) -> list[tuple[str, str]]:
-        """List marks with their texts."""
-        symbols = [(symbol, text) for symbol, text in _FOOTNOTE_SYMBOLS.items() if symbol in self.symbols]
-        return symbols + [(str(number), text) for text, number in self.texts.items()]
+        """List numbers with their texts; those of words are empty."""
+        words = [("", f"{word}: {text}") for word, text in _LIMITS.items() if word in self.limits]
+        return words + [(str(number), text) for text, number in self.texts.items()]
 
 
 # Tables
@@ -151,9 +155,9 @@ def build_suite_tables(report: Report, suite: str) -> Iterator[ReportTable]:
         yield _build_variant_table(table)
 
 
-def _merge_symbols(scores: Iterable[TaskScores]) -> str:
-    """Return the symbols of scores with limited comparability, each once."""
-    symbols: set[str] = set()
+def list_limits(scores: Iterable[TaskScores]) -> list[str]:
+    """Return the words of what limits the comparability of scores, each once."""
+    words: set[str] = set()
     for each in scores:
         flags = (
             each.sample_sizes is not None,
@@ -164,8 +168,8 @@ def _merge_symbols(scores: Iterable[TaskScores]) -> str:
             bool(each.changed_settings),
             bool(each.legacy),
         )
-        symbols.update(symbol for symbol, is_set in zip(_FOOTNOTE_SYMBOLS, flags, strict=True) if is_set)
-    return "".join(symbol for symbol in _FOOTNOTE_SYMBOLS if symbol in symbols)
+        words.update(word for word, is_set in zip(_LIMITS, flags, strict=True) if is_set)
+    return [word for word in _LIMITS if word in words]
 
 
 def _build_score_table(scores: Sequence[TaskScores], published: PublishedTable) -> ReportTable:
@@ -175,7 +179,7 @@ def _build_score_table(scores: Sequence[TaskScores], published: PublishedTable) 
         Cell("Task"),
         Cell("Score"),
         *(Cell(label, is_ours=True) for label in labels),
-        Cell("Majority class", footnotes.add("", [_MAJORITY_NOTE])),
+        Cell("Majority class", footnotes.add([_MAJORITY_NOTE])),
         *_make_model_headers(published, footnotes),
     ]
     rows = []
@@ -183,7 +187,7 @@ def _build_score_table(scores: Sequence[TaskScores], published: PublishedTable) 
     for task, score_name in dict.fromkeys([*published.scores, *our_rows]):
         models = {each.model: each for each in scores if each.task == task}
         row_notes = published.notes_for(task=task) if (task, score_name) in published.scores else []
-        task_cell = _make_task_cell(get_task_title(task), models.values(), footnotes.add("", row_notes))
+        task_cell = Cell(get_task_title(task), footnotes.add(row_notes))
         our_cells = [_make_our_cell(models.get(label), score_name, footnotes) for label in labels]
         majority_scores = dict.fromkeys(  # several if the models have several samples of the data
             f"{each.majority[score_name]:.2f}" for each in models.values() if score_name in each.majority
@@ -206,25 +210,19 @@ def _make_intro(published: PublishedTable, prefix: str = "") -> list[str]:
     return [f"{prefix}{published.source}; {published.runs_note}."] if published.source else []
 
 
-def _make_task_cell(title: str, scores: Iterable[TaskScores], marks: str = "") -> Cell:
-    """Return the first cell of a row with scores of our models; it says if one is on invented text."""
-    is_invented = any(each.file_status == "invented" for each in scores)
-    return Cell(title, marks, _INVENTED if is_invented else "")
-
-
 def _make_model_headers(published: PublishedTable, footnotes: Footnotes) -> list[Cell]:
-    return [Cell(model, footnotes.add("", published.notes_for(model))) for model in published.columns]
+    return [Cell(model, footnotes.add(published.notes_for(model))) for model in published.columns]
 
 
 def _make_our_cell(scores: TaskScores | None, score_name: str, footnotes: Footnotes) -> Cell:
     if scores is None or score_name not in scores.test:
         return Cell(_NO_SCORE, is_ours=True)
-    marks = footnotes.add(_merge_symbols([scores]), scores.notes)
+    marks, limits = footnotes.add(scores.notes), footnotes.add_limits([scores])
     num_seeds = len(scores.seeds)
     text = _format_mean(scores.test[score_name], num_seeds)
     if score_name != scores.main_score:
-        return Cell(text, marks, is_ours=True)
-    return Cell(f"{text} n={num_seeds}", marks, _format_interval(scores), is_ours=True)
+        return Cell(text, marks, limits, is_ours=True)
+    return Cell(f"{text} n={num_seeds}", marks, [_format_interval(scores), *limits], is_ours=True)
 
 
 def _make_published_cells(
@@ -235,7 +233,7 @@ def _make_published_cells(
     for model in published.columns:
         if score := scores.get(model):
             sd = "" if score.sd is None else f" ({score.sd:.2f})"
-            cells.append(Cell(f"{score.mean:.2f}{sd}", footnotes.add("", published.notes_for(model, task))))
+            cells.append(Cell(f"{score.mean:.2f}{sd}", footnotes.add(published.notes_for(model, task))))
         else:
             cells.append(Cell(_NO_SCORE))
     return cells
@@ -263,13 +261,11 @@ def _make_blurb_rows(
         our_cells = []
         for label, mean in zip(labels, our_means, strict=True):
             averaged = [each for each in scores if each.model == label and each.task in tasks]
-            symbols = "" if mean is None else _merge_symbols(averaged)
+            limits = [] if mean is None else footnotes.add_limits(averaged)
             text = _NO_SCORE if mean is None else f"{mean:.2f}"
-            our_cells.append(Cell(text, footnotes.add(symbols, (notes or {}).get(label, ())), is_ours=True))
-        is_invented = any(_INVENTED_SYMBOL in cell.marks for cell in our_cells)
-        title_cell = Cell(title, marks, _INVENTED if is_invented else "")
+            our_cells.append(Cell(text, footnotes.add((notes or {}).get(label, ())), limits, is_ours=True))
         printed_cells = [Cell(f"{mean:.2f}") for mean in printed_means]
-        return [title_cell, Cell(""), *our_cells, Cell(_NO_SCORE), *printed_cells]
+        return [Cell(title, marks), Cell(""), *our_cells, Cell(_NO_SCORE), *printed_cells]
 
     for name, tasks in TASKS_BY_TYPE.items():
         title = f"{name}, mean of {len(tasks)}" if len(tasks) > 1 else name
@@ -289,7 +285,7 @@ def _make_blurb_rows(
             "Not the BLURB score: the same average of types over the tasks that all models here have, "
             f"{', '.join(map(get_task_title, shared))}."
         )
-        marks = footnotes.add("", [note])
+        marks = footnotes.add([note])
         our_means, printed_means = (
             [compute_blurb({task: row[task] for task in shared}).partial_mean for row in rows]
             for rows in (our_scores.values(), published_scores)
@@ -304,8 +300,7 @@ def _build_comparison_table(scores: Sequence[TaskScores], comparisons: Sequence[
     for comparison in comparisons:
         models = {each.model: each for each in scores if each.task == comparison.task}
         both = [models[comparison.first], models[comparison.second]]
-        marks = footnotes.add(_merge_symbols(both), [])
-        task_cell = _make_task_cell(get_task_title(comparison.task), models.values(), marks)
+        task_cell = Cell(get_task_title(comparison.task), below=footnotes.add_limits(both))
         names = [Cell(comparison.second, is_ours=True), Cell(comparison.first, is_ours=True)]
         rows.append([task_cell, *names, *map(Cell, _format_comparison(comparison))])
     num_tests = sum(not comparison.skip_reason for comparison in comparisons)
@@ -351,8 +346,9 @@ def _build_runs_table(scores: Sequence[TaskScores]) -> ReportTable:
             ", ".join(map(str, each.selected_steps)),
             f"{minutes // 60}:{minutes % 60:02}:{seconds:02}",
         ]
-        task_cell = _make_task_cell(each.title, [each], _merge_symbols([each]))
-        rows.append([task_cell, Cell(each.model, is_ours=True), *map(Cell, cells)])
+        rows.append(
+            [Cell(each.title, below=list_limits([each])), Cell(each.model, is_ours=True), *map(Cell, cells)]
+        )
     texts = ["Task", "Model", "Metric", "Test", "Dev", "Examples", "Files", "Settings", "Seeds", "Best steps"]
     header = list(map(Cell, [*texts, "Time"]))
     return ReportTable("Runs", header, rows, tuple(range(1, 10)), is_collapsed=True)
@@ -363,7 +359,7 @@ def _build_variant_table(published: PublishedTable) -> ReportTable:
     header = [Cell("Task"), Cell("Score"), *_make_model_headers(published, footnotes)]
     rows = []
     for task, score_name in published.scores:
-        marks = footnotes.add("", published.notes_for(task=task))
+        marks = footnotes.add(published.notes_for(task=task))
         cells = _make_published_cells(published, task, score_name, footnotes)
         rows.append([Cell(get_task_title(task), marks), Cell(score_name), *cells])
     if published.blurb_scores:
@@ -410,8 +406,8 @@ def _list_blurb_scores(scores: Sequence[TaskScores]) -> Iterator[tuple[str, str]
     for label, means in main_scores_by_model(scores).items():
         blurb = compute_blurb(means)
         if blurb.score is not None:
-            symbols = _merge_symbols(each for each in scores if each.model == label)
-            yield f"{blurb.score:.2f}{symbols}", f"BLURB score of {label}"
+            limits = list_limits(each for each in scores if each.model == label)
+            yield f"{blurb.score:.2f}", f"BLURB score of {label}" + f" ({', '.join(limits)})" * bool(limits)
         else:
             num_tasks = len(BLURB_TASKS) - len(blurb.missing_tasks)
             yield f"{num_tasks} of {len(BLURB_TASKS)}", f"BLURB tasks: {label}"
@@ -449,7 +445,7 @@ def _render_table(table: ReportTable, level: int) -> str:
 
 def _render_cell(cell: Cell) -> str:
     marks = f" <sup>{cell.marks}</sup>" if cell.marks else ""
-    below = f"<br>{_escape_text(cell.below)}" if cell.below else ""
+    below = "".join(f"<br>{_escape_text(line)}" for line in cell.below)
     return f"{_escape_text(cell.text)}{marks}{below}"
 
 
@@ -463,11 +459,11 @@ def _format_json(report: Report) -> str:
 
 
 _FORMATTERS: Final[Mapping[str, Callable[[Report], str]]] = {
-    ".html": render_page,
-    ".md": render_markdown,
-    ".json": _format_json,
+    "report.html": render_page,  # first: beside it, README.md is that of a report
+    "README.md": render_markdown,
+    "report.json": _format_json,
 }
-"""Renderer by suffix of the report file."""
+"""Renderer by file of the report."""
 
 
 def write_report(storage: LocalStorage, sources: Sequence[str], output: str) -> str:
@@ -475,38 +471,38 @@ def write_report(storage: LocalStorage, sources: Sequence[str], output: str) -> 
 
     Args:
         sources: result files and directories of results.
-        output: path with suffix ``.html``, ``.md`` or ``.json``; an existing file is replaced.
+        output: directory for README.md, report.html and report.json; an earlier report is replaced.
 
     Raises:
-        InvalidValueError: the suffix is unknown.
+        OutputMismatchError: the directory has a README.md, and no report.
         InputNotFoundError: a source does not exist.
         ResultError: see :func:`results.find_results` and :func:`build_report`.
     """
-    suffix = os.path.splitext(output)[1].lower()
-    if suffix not in _FORMATTERS:
-        raise InvalidValueError(f"--output {output}: a report is .html, .md or .json")
+    paths = {name: os.path.join(output, name) for name in _FORMATTERS}
+    if storage.exists(paths["README.md"]) and not storage.exists(paths["report.html"]):
+        raise OutputMismatchError(
+            f"{paths['README.md']} would be replaced, and is not of a report; give another --output"
+        )
     result_by_path = results.find_results(storage, sources)
     report = build_report(result_by_path)
-    with storage.write(output) as file:
-        file.write(_FORMATTERS[suffix](report).encode("utf-8", "backslashreplace"))
+    for name, path in paths.items():
+        with storage.write(path) as file:
+            file.write(_FORMATTERS[name](report).encode("utf-8", "backslashreplace"))
     lines, counts = list[str](), []
     for suite, scores in report.scores_by_suite().items():
         lines += _format_main_scores(list_tables(suite)[0].title, scores)
         num_tasks = len({each.task for each in scores})
         counts.append(f"{num_tasks} {'task' if num_tasks == 1 else 'tasks'} of {suite}")
-    return "\n".join([*lines, f"{len(result_by_path)} results: {', '.join(counts)}", f"report: {output}"])
+    return "\n".join(
+        [*lines, f"{len(result_by_path)} results: {', '.join(counts)}", f"report: {paths['report.html']}"]
+    )
 
 
 def _format_main_scores(title: str, scores: Sequence[TaskScores]) -> Iterator[str]:
     """Yield the main score of each task and model beside the majority baseline's."""
     rows = [(title, "model", "score", "", "majority class", "")]
     for each in scores:
-        flags = {
-            each.file_status: each.file_status != "verified",
-            "changed settings": bool(each.changed_settings),
-            "sample of the data": each.sample_sizes is not None,
-        }
-        limits = [name for name, is_set in flags.items() if is_set]
+        limits = list_limits([each])
         status = f"({', '.join(limits)})" if limits else ""
         mean, majority = f"{each.score.mean:.2f}", f"{each.majority[each.main_score]:.2f}"
         rows.append((f"  {each.title}", each.model, each.main_score, mean, majority, status))

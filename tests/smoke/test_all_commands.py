@@ -61,7 +61,7 @@ def test_abstracts_to_scores(tmp_path: Path) -> None:
     benchmarks = ("--benchmarks", BENCHMARKS)
     task = ("--tasks", "blurb/ncbi-disease", "--seeds", 1, "--epochs", 1)
     run_module("bioshards.evaluate", "run", run / "step-0000500/hf", *benchmarks, *task, "--output", scores)
-    run_module("bioshards.evaluate", "report", scores, "--output", scores / "report.html")
+    run_module("bioshards.evaluate", "report", scores, "--output", scores)
     assert "NCBI-disease" in (scores / "report.html").read_text()
     contamination = tmp_path / "contamination"
     run_module(

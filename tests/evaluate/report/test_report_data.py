@@ -13,6 +13,7 @@ import numpy
 import pytest
 from msgspec import structs
 
+from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.report import bootstrap, report_pages
 from bioshards.evaluate.report.published import BLURB_TASKS, PUBLISHED_TABLES
@@ -227,23 +228,26 @@ def test_models_list_library_versions_and_devices() -> None:
     assert (model.library_versions, model.devices) == ({"bioshards": ["0.9", "1.0"]}, ["cpu", "cuda"])
 
 
-def test_json_report_is_reproducible(tmp_path: Path) -> None:
+def test_report_is_reproducible(tmp_path: Path) -> None:
     for run in (make_result(seed=0, rows=draw_rows(0, 0.5)), make_result(seed=1, rows=draw_rows(1, 0.5))):
         results.write_result(
             STORAGE, results.result_path(str(tmp_path / "runs"), "blurb", "bc5-chem", run.seed), run
         )
     texts = []
-    for name in ("a.json", "b.JSON"):
-        path = str(tmp_path / name)
-        message = report_pages.write_report(STORAGE, [str(tmp_path / "runs")], path)
+    for name in ("a", "b", "b"):  # the last replaces the one before
+        path = tmp_path / name
+        message = report_pages.write_report(STORAGE, [str(tmp_path / "runs")], str(path))
         assert message.splitlines() == [
             "BLURB       model  score         majority class",
             "  BC5-chem  tiny   F1     62.31           14.60",
             "2 results: 1 task of blurb",
-            f"report: {path}",
+            f"report: {path}/report.html",
         ]
-        texts.append(Path(path).read_text(encoding="utf-8"))
-    assert texts[0] == texts[1]
+        assert sorted(file.name for file in path.iterdir()) == ["README.md", "report.html", "report.json"]
+        assert "| F1 | 62.31" in (path / "README.md").read_text(encoding="utf-8")
+        assert "62.31" in (path / "report.html").read_text(encoding="utf-8")
+        texts.append((path / "report.json").read_text(encoding="utf-8"))
+    assert texts[0] == texts[1] == texts[2]
     assert list(json.loads(texts[0])) == [
         "format",
         "score_unit",
@@ -263,7 +267,7 @@ def test_printed_scores_name_what_limits_them(tmp_path: Path) -> None:
     run = make_result(rows=draw_rows(0, 0.5), settings=changed, provenance=make_provenance("invented"))
     path = results.result_path(str(tmp_path / "runs"), "blurb", "bc5-chem", run.seed)
     results.write_result(STORAGE, path, run)
-    output = str(tmp_path / "report.md")
+    output = str(tmp_path / "report")
     message = report_pages.write_report(STORAGE, [str(tmp_path / "runs")], output)
     assert message.splitlines()[1].endswith("(invented, changed settings)")
 
@@ -282,15 +286,16 @@ def test_keys_of_the_json_report() -> None:
     ]
 
 
-@pytest.mark.parametrize("path", ["report", "report.txt", "report.html.gz"])
-def test_unknown_report_extension_is_refused(tmp_path: Path, path: str) -> None:
-    with pytest.raises(ValueError, match=r"a report is .html, .md or .json"):
-        report_pages.write_report(STORAGE, [str(tmp_path)], path)
+def test_readme_of_something_else_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("of a laboratory")
+    with pytest.raises(OutputMismatchError, match=r"README.md would be replaced, and is not of a report"):
+        report_pages.write_report(STORAGE, [str(tmp_path)], str(tmp_path))
+    assert (tmp_path / "README.md").read_text() == "of a laboratory"
 
 
 def test_no_report_is_written_without_results(tmp_path: Path) -> None:
     with pytest.raises(ResultError, match="has no results"):
-        report_pages.write_report(STORAGE, [str(tmp_path)], str(tmp_path / "report.md"))
+        report_pages.write_report(STORAGE, [str(tmp_path)], str(tmp_path / "report"))
     assert not list(tmp_path.iterdir())
 
 
@@ -304,7 +309,7 @@ def test_report_of_two_thousand_results(tmp_path: Path) -> None:
             path = tmp_path / str(number) / f"seed-{seed}.json"
             path.parent.mkdir(exist_ok=True)
             path.write_text(json.dumps(msgspec.to_builtins(renamed)), encoding="utf-8")
-    report_path = str(tmp_path / "report.html")
+    report_path = str(tmp_path / "report")
     message = report_pages.write_report(STORAGE, [str(tmp_path)], report_path)
     assert "\n2000 results: 1 task of blurb\n" in message
 

@@ -20,6 +20,7 @@ from tests.support.evaluate.synthetic_results import (
 )
 from tests.support.hypothesis_profiles import examples
 
+MODELS = ("tiny", "other")
 SAMPLED = {"train": 200, "dev": 100, "test": 2}
 UNVERIFIED = make_provenance("differs", "The split is ours.")
 COUNTED = make_provenance("counts agree")
@@ -69,7 +70,7 @@ GOLDEN = """\
 Scores are in per cent. Scores of our models are means over n seeds, with the standard deviation in \
 brackets (numpy.std over seeds, ddof 0). Below is the 95% interval of 1,000 bootstrap resamples; it \
 covers the choice of test documents (examples, if files name no documents), not the choice of seeds. \
-Footnotes name limits of comparability.
+Words below a score, and footnotes, name limits of comparability.
 
 ## Models
 
@@ -82,11 +83,11 @@ Footnotes name limits of comparability.
 
 | Task | Score | tiny | other | Majority class <sup>1</sup> |
 | --- | --- | --: | --: | --: |
-| zebra | F1 | 60.00 (10.00) n=2<br>[60.00, 60.00] | 90.00 n=1 <sup>†¶ 2</sup><br>[90.00, 90.00] \
-| 12.50 / 22.50 |
+| zebra | F1 | 60.00 (10.00) n=2<br>[60.00, 60.00] | 90.00 n=1 <sup>2</sup><br>[90.00, 90.00]\
+<br>sample of the data<br>changed settings | 12.50 / 22.50 |
 
-- <sup>†</sup> On a sample of the data (how much of it: see Runs): not comparable with published scores.
-- <sup>¶</sup> With settings that are not the suite's: they are listed in Runs.
+- sample of the data: how much of it is in Runs; not comparable with published scores.
+- changed settings: settings are not the suite's; they are listed in Runs.
 - <sup>1</sup> What a model scores that knows the labels of train and reads no text: the most frequent \
 class, no entity, the mean, the order of the files, no answer.
 - <sup>2</sup> Stripes are new.
@@ -95,12 +96,13 @@ class, no entity, the mean, the order of the files, no answer.
 
 | Task | Model | Compared with | Difference | Interval | p | Seeds |
 | --- | --- | --- | --: | --: | --: | --- |
-| zebra <sup>†¶</sup> | other | tiny | +40.00 | [40.00, 40.00] | 0.001 | 0 (only one has 1) |
+| zebra<br>sample of the data<br>changed settings | other \
+| tiny | +40.00 | [40.00, 40.00] | 0.001 | 0 (only one has 1) |
 
 - By paired bootstrap on the same test examples, of means over the seeds that both models have; p is \
 two-sided and of one comparison alone: of 1, chance makes about 0.1 smaller than 0.05.
-- <sup>†</sup> On a sample of the data (how much of it: see Runs): not comparable with published scores.
-- <sup>¶</sup> With settings that are not the suite's: they are listed in Runs.
+- sample of the data: how much of it is in Runs; not comparable with published scores.
+- changed settings: settings are not the suite's; they are listed in Runs.
 
 <details><summary>Runs</summary>
 
@@ -110,7 +112,8 @@ two-sided and of one comparison alone: of 1, chance makes about 0.1 smaller than
 strict precision 60.00 (10.00), strict recall 60.00 (10.00), strict F1 60.00 (10.00) | precision 30.00 \
 (5.00), recall 30.00 (5.00), F1 30.00 (5.00), strict precision 30.00 (5.00), strict recall 30.00 (5.00), \
 strict F1 30.00 (5.00) | all | verified (SHA-256) | the suite's | 0, 1 | 200, 200 | 0:02:01 |
-| zebra <sup>†¶</sup> | other | entity F1 (conlleval) | precision 90.00, recall 90.00, F1 90.00, strict \
+| zebra<br>sample of the data<br>changed settings | other | entity F1 (conlleval) \
+| precision 90.00, recall 90.00, F1 90.00, strict \
 precision 90.00, strict recall 90.00, strict F1 90.00 | precision 45.00, recall 45.00, F1 45.00, strict \
 precision 45.00, strict recall 45.00, strict F1 45.00 | train 200, dev 100, test 2 | verified (SHA-256) \
 | batch\\_size 16 (suite: 32) | 0 | 200 | 1:00:00 |
@@ -175,65 +178,47 @@ def test_partial_mean_is_not_called_blurb_score() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "mark", "note"),
+    ("fields", "word", "meaning"),
     [
-        ({"sample_sizes": SAMPLED}, "†", "On a sample of the data"),
-        ({"provenance": UNVERIFIED}, "‡", "are not the published ones"),
-        ({"provenance": INVENTED}, "¤", "a score on it means nothing"),
-        ({"provenance": COUNTED}, "°", "the SHA-256 of a file is none that is known"),
-        ({"provenance": PARTIAL}, "‖", "A split has no file"),
-        ({"settings": {**DEFAULTS, "epochs": 1}}, "¶", "settings that are not the suite's"),
-        ({"legacy": ["lower-case"]}, "§", "Counted as a paper does"),
+        ({"sample_sizes": SAMPLED}, "sample of the data", "how much of it is in Runs"),
+        ({"provenance": UNVERIFIED}, "not as published", "are not the published ones"),
+        ({"provenance": INVENTED}, "invented", "a score on it means nothing"),
+        ({"provenance": COUNTED}, "counts agree", "the SHA-256 of a file is none that is known"),
+        ({"provenance": PARTIAL}, "partial", "a split has no file"),
+        ({"settings": {**DEFAULTS, "epochs": 1}}, "changed settings", "settings are not the suite's"),
+        ({"legacy": ["lower-case"]}, "legacy", "counted as a paper does"),
     ],
 )
-def test_incomparable_scores_are_marked_everywhere(fields: Any, mark: str, note: str) -> None:
-    runs = [make_result(task=task, rows=make_rows(8), **fields) for task in BLURB_TASKS]
+def test_incomparable_scores_are_marked_everywhere(fields: Any, word: str, meaning: str) -> None:
+    runs = [make_result(model, task, rows=make_rows(8), **fields) for model in MODELS for task in BLURB_TASKS]
     report = build_synthetic_report(*runs)
-    label = report.scores[0].model
-    text = render_markdown(report)
+    labels = list(dict.fromkeys(each.model for each in report.scores))
+    text, page = render_markdown(report), render_page(report)
     for row_name in ("DDI", "NER, mean of 5", "BLURB score"):
-        assert mark in find_row(text, "## BLURB", row_name)[label]
-        assert mark not in find_row(text, "## BLURB", row_name)["PubMedBERT"]
-    assert note in text
-    assert f"80.00{mark}" in render_page(report), "the headline's BLURB score"
-
-
-def test_every_row_on_the_invented_sample_says_so() -> None:
-    runs = [
-        make_result(model, task=task, rows=make_rows(8), provenance=INVENTED)
-        for model in ("tiny", "other")
-        for task in BLURB_TASKS
-    ]
-    report = build_synthetic_report(*runs)
-    text = render_markdown(report)
-    for title in ("## BLURB", "### Models compared", "<summary>Runs"):
+        row = find_row(text, "## BLURB", row_name)
+        assert [name for name, cell in row.items() if cell.endswith(f"<br>{word}")] == labels
+    for title in ("### Models compared", "<summary>Runs"):
         _, *rows = parse_table(text, title)
-        assert len(rows) >= len(BLURB_TASKS)
-        assert [cells[0] for cells in rows if not cells[0].endswith("<br>invented sample")] == []
-    assert "invented sample" not in render_markdown(build_synthetic_report(make_result(task="ddi")))
+        assert {cells[0].partition("<br>")[2] for cells in rows} == {word}
+    assert f"\n- {word}: " in text
+    assert meaning in text
+    assert f"</strong> BLURB score of {labels[0]} ({word})</span>" in page
+    assert not set("¤¶†‡°‖§") & {*text, *page}
 
 
-def test_row_with_one_model_on_the_invented_sample_says_so() -> None:
-    report = build_synthetic_report(make_result(), make_result("other", provenance=INVENTED))
-    row = find_row(render_markdown(report), "## BLURB", "BC5-chem")
-    assert row["Task"].endswith("<br>invented sample")
-    assert "¤" not in row["tiny"]
-    assert "¤" in row["other"]
-
-
-def test_mean_without_a_score_of_ours_is_not_called_invented() -> None:
-    """Published means stood in rows that said "invented sample", as soon as one task was on the sample."""
-    text = render_markdown(build_synthetic_report(make_result(task="biosses", provenance=INVENTED)))
-    _, *rows = parse_table(text, "## BLURB")
-    titles = {cells[0].partition("<")[0].strip() for cells in rows if "invented sample" in cells[0]}
-    assert titles == {"BIOSSES", "Sentence similarity", "Average over 1 of 13 tasks"}
+def test_only_scores_on_the_invented_sample_say_so() -> None:
+    runs = [make_result(), make_result("other", provenance=INVENTED), make_result(task="biosses")]
+    _, *rows = parse_table(render_markdown(build_synthetic_report(*runs)), "## BLURB")
+    cells = [cells for cells in rows if any("invented" in cell for cell in cells)]
+    assert [re.sub(r" <.*", "", row[0]) for row in cells] == ["BC5-chem", "Average over 1 of 13 tasks"]
+    assert [["invented" in cell for cell in row].index(True) for row in cells] == [3, 3]
 
 
 def test_changed_settings_are_marked_in_the_score_table() -> None:
     changed = {**DEFAULTS, "epochs": 1}
     text = render_markdown(build_synthetic_report(make_result(), make_result("other", settings=changed)))
     row = find_row(text, "## BLURB", "BC5-chem")
-    assert ("¶" in row["tiny"], "¶" in row["other"]) == (False, True)
+    assert ("changed settings" in row["tiny"], "changed settings" in row["other"]) == (False, True)
     settings = [cells[7] for cells in parse_table(text, "<summary>Runs")]
     assert settings == ["Settings", "the suite's", "epochs 1 (suite: 20)"]
 
@@ -270,7 +255,7 @@ def test_data_notes_are_footnotes_of_the_score() -> None:
     text = render_markdown(build_synthetic_report(make_result(task="hoc", provenance=UNVERIFIED)))
     number = re.search(r"<sup>(\d+)</sup> The split is ours\.", text)
     assert number
-    assert f"<sup>‡ {number[1]}</sup>" in find_row(text, "## BLURB", "HoC")["tiny"]
+    assert f"<sup>{number[1]}</sup>" in find_row(text, "## BLURB", "HoC")["tiny"]
 
 
 @pytest.mark.parametrize(
