@@ -94,7 +94,7 @@ def finalize_source(job: ShardsJob, source: tuple[int, str], decided: Sequence[s
     """
     source_index, output_name = source
     decisions = read_decisions(job.storage, decided, source_index)
-    cache_key = [digest_decisions(decisions), job.excluded.sha256 if job.excluded else None]
+    cache_key = [digest_decisions(decisions), job.excluded.sha256 if job.excluded else None, _TALLY_VERSION]
     cached_report = _read_current_report(job, output_name)
     if cached_report and cached_report["cache_key"] == cache_key:
         return dataclasses.replace(convert(cached_report["result"], FinalizeResult), is_cached=True)
@@ -157,6 +157,8 @@ def _strip_staged_fields(schema: pa.Schema) -> pa.Schema:
     return pa.schema(list(schema)[: -len(STAGED_FIELDS)])
 
 
+_TALLY_VERSION: Final = 2
+"""Raised when a tally gets other fields, so that those of an earlier version are not read."""
 _MAX_TALLY_BYTES: Final = 16 << 20
 """Batches whose documents are tallied at once."""
 
@@ -277,6 +279,7 @@ class _Finalizer:
         self._counts["sentences"] += pc.sum(num_sentences).as_py()
         self._counts["words"] += pc.sum(batch["words"]).as_py()
         self._counts["characters"] += pc.sum(batch["characters"]).as_py()
+        self.tally.add_sentences(batch["id"], batch["sentences"])
         columns = batch.select(["source", "year", "words", *TALLIED_COLUMNS])
         self._rows.append(pa.Table.from_batches([columns.append_column("num_sentences", num_sentences)]))
         self._rows_bytes += batch.nbytes  # a column keeps its whole batch in memory

@@ -41,7 +41,7 @@ from bioshards.corpus.stats.document_stats import (
 )
 from bioshards.corpus.storage.storage_protocol import Storage
 
-_READ_COLUMNS: Final = {"source", "year", "sentences", *TALLIED_COLUMNS}
+_READ_COLUMNS: Final = {"id", "source", "year", "sentences", *TALLIED_COLUMNS}
 
 
 FileReader = Callable[[Storage, str, Sequence[str] | None], Iterator[pa.RecordBatch]]
@@ -107,6 +107,7 @@ def _compute_document_stats(storage: Storage, folder: str, manifest: DocumentsMa
         words_in_sentence = _count_words(sentences)
         lengths = {"num_sentences": num_sentences, "words": _sum_groups(words_in_sentence, num_sentences)}
         tally.add_rows(pa.table({name: batch[name] for name in columns} | lengths))
+        tally.add_sentences(batch["id"], batch["sentences"])
         words_per_sentence.update(count_values(words_in_sentence))
         characters += pc.sum(pc.utf8_length(sentences), min_count=0).as_py()
     drawn = draw_documents(storage, folder, manifest.outputs)

@@ -13,9 +13,9 @@ import math
 import random
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +36,9 @@ TOP_VALUES: Final = 20
 _DRAWN_DOCUMENTS: Final = 10
 _DRAWN_SENTENCES: Final = 8
 _SEED: Final = 0
+_EXTREME_SENTENCES: Final = 10
+_EXTREME_CHARACTERS: Final = 400
+"""Characters that are stored of a sentence among the longest: one may have a million."""
 _MAX_SAMPLES: Final = 12
 _MAX_SAMPLED_FILES: Final = 24
 _MAX_SAMPLES_PER_FILE: Final = 4
@@ -44,6 +47,14 @@ _SAMPLE_LINE_BYTES: Final = 1 << 16
 """A record may have megabytes: those of longer lines are no samples."""
 MAX_BINS: Final = 40
 """Bins of a histogram without the open last one: bars of 7 pixels on a phone."""
+
+
+class ExtremeSentence(NamedTuple):
+    """A sentence among the shortest or longest: its length, its first characters, and its document."""
+
+    characters: int
+    text: str
+    id: str
 
 
 @dataclass(slots=True)
@@ -55,12 +66,16 @@ class DocumentTally:
         words: number of words by source and year.
         values: documents by column and value.
         lengths: documents by distribution (:data:`LENGTHS`) and length.
+        shortest: the ten shortest distinct sentences, by length and text.
+        longest: the ten longest, the longest first.
     """
 
     documents: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     words: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     values: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     lengths: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    shortest: list[ExtremeSentence] = field(default_factory=list)
+    longest: list[ExtremeSentence] = field(default_factory=list)
 
     def add_rows(self, rows: pa.Table) -> None:
         """Count documents.
@@ -80,9 +95,41 @@ class DocumentTally:
         for name, column in LENGTHS.items():
             self.lengths[name].update(count_values(rows[column]))
 
+    def add_sentences(self, ids: pa.Array, sentences: pa.Array) -> None:
+        """Keep the shortest and longest sentences of documents beside those kept before.
+
+        Args:
+            ids: an id for each document.
+            sentences: a list for each document.
+        """
+        texts, document = sentences.flatten(), pc.list_parent_indices(sentences)
+        lengths = pc.utf8_length(texts)
+        distinct_lengths = sorted(pc.unique(lengths).to_pylist())
+        if not distinct_lengths:
+            return
+
+        def select(mask: pa.Array) -> Iterator[ExtremeSentence]:
+            index = pc.indices_nonzero(mask)
+            shown = pc.utf8_slice_codeunits(texts.take(index), 0, _EXTREME_CHARACTERS)
+            columns = (lengths.take(index), shown, ids.take(document.take(index)))
+            return map(ExtremeSentence, *(column.to_pylist() for column in columns))
+
+        # Ten lengths have ten distinct sentences at least.
+        self._add_shortest(select(pc.less_equal(lengths, distinct_lengths[:_EXTREME_SENTENCES][-1])))
+        self._add_longest(select(pc.greater_equal(lengths, distinct_lengths[-_EXTREME_SENTENCES:][0])))
+
+    def _add_shortest(self, added: Iterable[ExtremeSentence]) -> None:
+        self.shortest = _keep_first(sorted([*self.shortest, *added]))
+
+    def _add_longest(self, added: Iterable[ExtremeSentence]) -> None:
+        ordered = sorted([*self.longest, *added], key=lambda one: (-one.characters, one.text, one.id))
+        self.longest = _keep_first(ordered)
+
     def add_json(self, text: str) -> None:
         """Add a tally (:meth:`to_json`)."""
-        tally: dict[str, dict[str, dict[str, int]]] = json.loads(text)
+        tally: dict[str, Any] = json.loads(text)
+        self._add_shortest(itertools.starmap(ExtremeSentence, tally["shortest"]))
+        self._add_longest(itertools.starmap(ExtremeSentence, tally["longest"]))
         for counters, added in (
             (self.documents, tally["documents"]),
             (self.words, tally["words"]),
@@ -101,6 +148,14 @@ class DocumentTally:
     def count_years(self) -> Counter[str]:
         """Return the number of documents by year, of all sources."""
         return sum(self.documents.values(), Counter())
+
+
+def _keep_first(ordered: Iterable[ExtremeSentence]) -> list[ExtremeSentence]:
+    """Return the first ten of different text."""
+    by_text: dict[str, ExtremeSentence] = {}
+    for sentence in ordered:
+        by_text.setdefault(sentence.text, sentence)
+    return list(by_text.values())[:_EXTREME_SENTENCES]
 
 
 def count_values(values: pa.Array) -> dict[Any, int]:
@@ -215,6 +270,10 @@ def summarise_documents(
         "dropped_parts": to_builtins(manifest.dropped_parts),
         "rejected": list(rejected),
         "drawn": list(drawn),
+        "extreme_sentences": {
+            name: [sentence._asdict() for sentence in sentences]
+            for name, sentences in (("shortest", tally.shortest), ("longest", tally.longest))
+        },
         "bad_files": [{"file": bad.file, "detail": bad.detail} for bad in manifest.bad_files],
         "warnings": list(manifest.warnings),
         "notice": manifest.notice,

@@ -190,6 +190,14 @@ def _build_document_tables(stats: Mapping[str, Any]) -> Iterator[Table]:
     yield Table("Files that could not be read", ["reason"], bad_files, text_columns=[1])
     yield _build_steps_table(stats["steps"])
     yield _build_drawn_table(stats["drawn"])
+    for name, sentences in stats["extreme_sentences"].items():
+        yield Table(
+            f"The {name} sentences",
+            ["characters", "text"],
+            [[each["id"], format_number(each["characters"]), each["text"]] for each in sentences],
+            text_columns=[2],
+            is_folded=True,
+        )
     names = ("reason", "file", "position", "detail", "text")
     samples = [[str(record[name]) for name in names] for record in stats["rejected"]]
     header = ["file", "record", "detail", "begins"]

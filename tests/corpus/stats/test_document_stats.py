@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from bioshards.corpus.shards.document_shards import read_documents_manifest
 from bioshards.corpus.stats.document_stats import (
     MAX_BINS,
+    DocumentTally,
     count_values,
     draw_documents,
     round_up_to_nice_number,
@@ -138,3 +139,36 @@ def test_drawn_documents_are_of_all_shards_and_the_same_each_time(tmp_path: Path
     assert [len(document["sentences"]) for document in drawn] == [min(8, number + 1) for number in numbers]
     assert len(draw_documents(FILES, str(folder), outputs[:1])) == 2
     assert draw_documents(FILES, str(folder), ()) == []
+
+
+SENTENCES = st.text("ab", min_size=1, max_size=14)
+SHARDS = st.lists(st.lists(st.lists(SENTENCES, max_size=6), max_size=8), max_size=4)
+
+
+@given(SHARDS)
+def test_shortest_and_longest_sentences_are_those_of_all_shards_in_any_order(
+    shards: list[list[list[str]]],
+) -> None:
+    tallies = []
+    first_ids: dict[str, str] = {}
+    for number, shard in enumerate(shards):
+        tally, ids = DocumentTally(), [f"own:{number}-{index}" for index in range(len(shard))]
+        tally.add_sentences(pa.array(ids, pa.string()), pa.array(shard, pa.list_(pa.string())))
+        tallies.append(tally.to_json())
+        for document_id, sentences in zip(ids, shard, strict=True):
+            for sentence in sentences:
+                first_ids.setdefault(sentence, document_id)
+    shortest = sorted(first_ids, key=lambda text: (len(text), text))[:10]
+    longest = sorted(first_ids, key=lambda text: (-len(text), text))[:10]
+    for ordered in (tallies, tallies[::-1]):
+        merged = DocumentTally()
+        for tally_json in ordered:
+            merged.add_json(tally_json)
+        for kept, expected in ((merged.shortest, shortest), (merged.longest, longest)):
+            assert kept == [(len(text), text, first_ids[text]) for text in expected]
+
+
+def test_a_sentence_of_a_million_characters_is_stored_by_its_beginning() -> None:
+    tally = DocumentTally()
+    tally.add_sentences(pa.array(["own:1"]), pa.array([["x" * 1_000_000]]))
+    assert [(one.characters, one.text) for one in tally.longest] == [(1_000_000, "x" * 400)]

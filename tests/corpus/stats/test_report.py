@@ -91,7 +91,11 @@ def test_page_of_documents_has_lengths_and_years(document_stats: dict[str, Any])
     assert captions[1].endswith("The last bar is what has no year.")
     summaries = [element.text for element in tree.iter("summary")]
     drawn = "Some documents, drawn at random"
-    assert summaries == ["Every year of pmc", "Every year of pubmed", drawn, "Settings", "Command"]
+    extremes = ["The shortest sentences", "The longest sentences"]
+    assert summaries == ["Every year of pmc", "Every year of pubmed", drawn, *extremes, "Settings", "Command"]
+    for summary, first in zip(extremes, (["pmc:101", "1", "x"], ["pubmed:0", "5", "a b c"]), strict=True):
+        (row, *_) = tree.xpath(f"//details[summary='{summary}']//tbody/tr")
+        assert [cell.text_content() for cell in row] == first
     listed = tree.xpath(f"//details[summary='{drawn}']//tbody/tr")
     rows = [[cell.text_content() for cell in row] for row in listed]
     documents = document_stats["drawn"]
