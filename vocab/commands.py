@@ -32,6 +32,7 @@ from bioshards.corpus.manifest import (
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import OutputDir, lock_output
 from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError, check_disjoint
+from bioshards.corpus.stats import dataset_card
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.progress import Progress
@@ -41,6 +42,7 @@ from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encoder.compatibility import find_incompatibilities
 from bioshards.vocab.options import AdoptOptions, BuildOptions, ReportOptions, RewriteOptions
 from bioshards.vocab.report import vocabulary_report
+from bioshards.vocab.report.vocabulary_card import format_vocabulary_card
 from bioshards.vocab.report.vocabulary_report import BenchmarkTexts, load_benchmark_texts
 from bioshards.vocab.tokenizer import hugging_face
 from bioshards.vocab.tokenizer.pretokenizer import Pretokenizer
@@ -258,6 +260,7 @@ def _publish(
     output_layout.mark_started(storage, output_dir, settings)
     with lock_output(storage, output_dir):
         output_layout.reset(storage, output_dir)
+        files = {**files, dataset_card.FILE: format_vocabulary_card(manifest, set(files)).encode()}
         outputs = tuple(_write_file(storage, output_dir.path, name, data) for name, data in files.items())
         run = msgspec.structs.replace(manifest.run, finished_at=manifests.utc_now())
         manifest = msgspec.structs.replace(manifest, outputs=outputs, run=run)

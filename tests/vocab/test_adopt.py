@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import sentencepiece
+import yaml  # type: ignore[import-untyped]
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from bioshards.vocab import __main__ as vocab
@@ -236,7 +237,13 @@ def test_directory_has_the_layout_of_a_built_vocabulary(
     names = {path.name for path in folder.iterdir()} - {".bioshards"}
     assert names == {
         *("tokenizer.json", "tokenizer_config.json", "vocab.txt"),
-        *("report.json", "report.html", "manifest.json"),
+        *("README.md", "report.json", "report.html", "manifest.json"),
+    }
+    card = yaml.safe_load((folder / "README.md").read_text().split("---\n")[1])
+    assert card == {
+        "license": "other",
+        "library_name": "transformers",
+        "tags": ["biology", "medical", "tokenizer"],
     }
     manifest = load_manifest(folder)
     assert {output["file"] for output in manifest["outputs"]} == names - {"manifest.json"}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 from tokenizers import Tokenizer
 
 from bioshards.corpus.output.output_layout import OutputDir
@@ -67,9 +68,24 @@ def read_pieces(folder: Path) -> list[str]:
 def test_vocabulary_directory_has_the_listed_files(vocabulary: Path) -> None:
     names = {path.name for path in vocabulary.iterdir()} - {".bioshards"}
     files = {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "words.tsv", "validation-words.tsv"}
-    assert names == files | {"report.json", "report.html", "manifest.json"}
+    assert names == files | {"README.md", "report.json", "report.html", "manifest.json"}
     listed = {output["file"]: output["bytes"] for output in load_manifest(vocabulary)["outputs"]}
     assert listed == {name: (vocabulary / name).stat().st_size for name in names - {"manifest.json"}}
+
+
+def test_card_has_the_header_of_the_hub_and_names_the_files(vocabulary: Path) -> None:
+    card = (vocabulary / "README.md").read_text()
+    assert yaml.safe_load(card.split("---\n")[1]) == {
+        "license": "other",
+        "language": "en",
+        "library_name": "transformers",
+        "tags": ["biology", "medical", "tokenizer"],
+    }
+    assert f"# Vocabulary of {SIZE:,} pieces, WordPiece, lower case" in card
+    for name in {path.name for path in vocabulary.iterdir()} - {".bioshards", "README.md"}:
+        assert f"| `{name}` | " in card
+    assert "spiece.model" not in card
+    assert '| `algorithm` | `"bpe"` |' in card
 
 
 def test_vocabulary_has_its_size_without_repeated_pieces(vocabulary: Path) -> None:

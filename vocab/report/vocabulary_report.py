@@ -12,6 +12,7 @@ model's 512 pieces is truncated, shorter input is faster.  ``bioshards evaluate 
 from __future__ import annotations
 
 import glob
+import heapq
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,12 +38,26 @@ from bioshards.vocab.tokenizer.wordpiece import (
 
 OWN_NAME: Final = "this vocabulary"
 """Name of a vocabulary in its own report."""
-PROBE_WORDS: Final = (
-    *("diabetes", "leukemia", "lithium", "insulin", "DNA", "promoter", "hypertension", "nephropathy"),
-    *("lymphoma", "lidocaine", "oropharyngeal", "cardiomyocyte", "chloramphenicol", "RecA"),
-    *("acetyltransferase", "clonidine", "naloxone"),
-)
-"""Words that general vocabularies split.  SOURCES: Gu et al. 2020 (arXiv 2007.15779), table 1."""
+PROBE_WORDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("diabetes", "leukemia", "lithium", "insulin", "DNA", "promoter"), ""),
+    "hypertension": "hyper-tension",
+    "nephropathy": "ne-ph-rop-athy",
+    "lymphoma": "l-ym-ph-oma",
+    "lidocaine": "lid-oca-ine",
+    "oropharyngeal": "oro-pha-ryn-ge-al",
+    "cardiomyocyte": "card-iom-yo-cy-te",
+    "chloramphenicol": "ch-lor-amp-hen-ico-l",
+    "RecA": "Rec-A",
+    "acetyltransferase": "ace-ty-lt-ran-sf-eras-e",
+    "clonidine": "cl-oni-dine",
+    "naloxone": "na-lo-xon-e",
+}
+"""Biomedical words with the pieces of BERT's general vocabulary, "" for a whole word.
+
+SOURCES: Gu et al. 2020 (arXiv 2007.15779), table 1.
+"""
+_CUT_WORDS: Final = 20
+"""Most frequent words cut in pieces that are listed for each vocabulary."""
 MAX_EXAMPLES: Final = 40
 """Maximum number of examples in a list: unreachable pieces, characters without a piece."""
 _RATIO_DIGITS: Final = 9
@@ -178,8 +193,9 @@ def measure_words(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
 
     Returns:
         ``fertility``: pieces per word, [UNK] being one piece; ``per_100_characters``: pieces per 100
-        characters; ``whole``: fraction of words that are one piece; ``unknown_words`` and
-        ``unknown_characters``: fractions in [UNK]; ``used`` and ``unused``: numbers of pieces.
+        characters; ``cut``: the most frequent words of letters that are two pieces or more; ``whole``:
+        fraction of words that are one piece; ``unknown_words`` and ``unknown_characters``: fractions in
+        [UNK]; ``used`` and ``unused``: numbers of pieces.
     """
     texts = list(words)
     counts = np.fromiter(words.values(), np.int64, len(texts))
@@ -193,10 +209,12 @@ def measure_words(pieces: Pieces, words: Mapping[str, int]) -> dict[str, Any]:
         int(counts[index]) * _count_unknown_characters(pieces, texts[index])
         for index in np.flatnonzero(unknown_counts)
     )
+    cut = (texts[index] for index in np.flatnonzero(lengths > 1) if texts[index].isalpha())
     used = len(set(np.unique(ids).tolist()) & set(pieces.ids.values()))
     return {
         "fertility": rounded_ratio(piece_total, total),
         "per_100_characters": rounded_ratio(100 * piece_total, character_total),
+        "cut": heapq.nsmallest(_CUT_WORDS, cut, key=lambda word: (-words[word], word)),
         "whole": rounded_ratio(int(counts[(lengths == 1) & (unknown_counts == 0)].sum()), total),
         "unknown_words": rounded_ratio(int(counts[unknown_counts > 0].sum()), total),
         "unknown_characters": rounded_ratio(unknown_characters, character_total),
@@ -293,6 +311,10 @@ def build_report(
     tokenizers = {OWN_NAME: tokenizer, **baselines}
     pieces_by_name = {label: Pieces(tokenizer) for label, tokenizer in tokenizers.items()}
     all_pieces = list(pieces_by_name.values())
+    vocabularies = [
+        _describe_vocabulary(label, pieces, measured_words) for label, pieces in pieces_by_name.items()
+    ]
+    cut_words = {word for vocabulary in vocabularies for word in vocabulary["on_words"]["cut"]}
     return {
         "about": dict(about),
         "words": {
@@ -302,11 +324,17 @@ def build_report(
             "distinct": len(measured_words),
             "not_in_training": rounded_ratio(unseen_total, total),
         },
-        "vocabularies": [
-            _describe_vocabulary(label, pieces, measured_words) for label, pieces in pieces_by_name.items()
-        ],
+        "vocabularies": vocabularies,
         "probes": [
             {"word": word, "pieces": [pieces.tokenize(word) for pieces in all_pieces]} for word in PROBE_WORDS
+        ],
+        "cut_words": [
+            {
+                "word": word,
+                "occurrences": measured_words[word],
+                "pieces": [pieces.tokenize(word) for pieces in all_pieces],
+            }
+            for word in sorted(cut_words, key=lambda word: (-measured_words[word], word))
         ],
         "evaluation": None
         if benchmark_texts is None
@@ -395,6 +423,11 @@ def render_page(report: Mapping[str, Any]) -> str:
         vocabularies=report["vocabularies"],
         names=[vocabulary["name"] for vocabulary in report["vocabularies"]],
         whole_counts=whole_counts,
+        published_pieces={
+            word: [CONTINUATION_PREFIX * bool(index) + piece for index, piece in enumerate(cut.split("-"))]
+            for word, cut in PROBE_WORDS.items()
+            if cut
+        },
         split_marks=_split_marks,
         UNK=UNK,
         MAX_WORD_LENGTH=MAX_WORD_LENGTH,

@@ -30,6 +30,7 @@ def test_fertility_and_shares_are_weighted_by_counts() -> None:
     assert result == {
         "fertility": round(num_pieces / 12, 9),
         "per_100_characters": round(100 * num_pieces / num_characters, 9),
+        "cut": ["beat", "heartbeat"],
         "whole": round((4 + 1) / 12, 9),
         "unknown_words": round(2 / 12, 9),
         "unknown_characters": round(2 * 4 / num_characters, 9),

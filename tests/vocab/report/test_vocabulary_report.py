@@ -145,6 +145,34 @@ def test_probe_words_are_split_by_each_vocabulary() -> None:
     assert probes["insulin"][1] == ["[UNK]"]
 
 
+def test_frequent_words_that_a_vocabulary_cuts_stand_beside_the_pieces_of_each() -> None:
+    words = {"the": 9, "hearts": 4, "tea": 3, "naive": 3, "3.14": 50, "DNA": 2, "rare": 1}
+    report = build_report(make_tokenizer(), words, None, {"Theirs": make_other_tokenizer()}, None, {})
+    assert [vocabulary["on_words"]["cut"] for vocabulary in report["vocabularies"]] == [
+        ["hearts", "naive", "tea", "rare"],
+        ["hearts", "naive"],
+    ]
+    assert report["cut_words"][0] == {
+        "word": "hearts",
+        "occurrences": 4,
+        "pieces": [["heart", "##s"], ["heart", "##s"]],
+    }
+    tree = parse_html(render_page(report))
+    rows = select(tree, "//table[.//th='Frequent word']/tbody/tr")
+    assert [row.findtext("th") for row in rows] == ["hearts", "naive", "tea", "rare"]
+    assert [box.text_content() for box in rows[2].iter("bdi")] == ["t", "##e", "##a", "[UNK]"]
+    (cell,) = select(tree, "//tr[th='naloxone']/td[last()]")
+    assert [box.text_content() for box in cell.iter("bdi")] == ["na", "##lo", "##xon", "##e"]
+    (count,) = select(tree, "//tr[th='Whole']/td[last()]")
+    assert count.text_content() == "6 of 17"
+
+
+def test_no_more_than_twenty_cut_words_are_listed() -> None:
+    words = {f"{first}{second}": 1 for first in "abcdef" for second in "ghijk"}
+    report = build_report(make_tokenizer(), words, None, {}, None, {})
+    assert [each["word"] for each in report["cut_words"]] == sorted(words)[:20]
+
+
 def test_benchmark_lengths_include_special_tokens(benchmarks: Path) -> None:
     evaluation = build_full_report(benchmarks)["evaluation"]
     assert [entry["name"] for entry in evaluation["sets"]] == ["biosses", "ebm-pico", "mine"]
@@ -246,6 +274,7 @@ def test_the_page_shows_what_was_measured(benchmarks: Path) -> None:
     assert headings == [
         "At a glance",
         "Biomedical words, piece by piece",
+        "Frequent words cut in pieces",
         "Length of the evaluation sets’ inputs",
         "Alphabet",
         "Pieces that no text can yield",
