@@ -1,8 +1,8 @@
 """The manifest of a finished directory: its types, and the one place where it is written and read.
 
 The manifest is written last; its presence marks a directory complete.  The docstring below a field is its
-documentation: docs/manifest.md and docs/manifest.schema.json are generated from this module by
-``python -m tests.support.corpus.manifest_reference``.  Raise the version of a kind (``SCHEMA_VERSIONS``, and
+documentation: ``python -m tests.support.corpus.manifest_reference`` generates docs/manifest.schema.json from
+this module, and ``make docs`` a page.  Raise the version of a kind (``SCHEMA_VERSIONS``, and
 its ``schema_version``) when a field is added, renamed or removed.
 """
 
@@ -908,8 +908,8 @@ def parse_manifest(value: object, folder: str) -> Manifest:
                 raise msgspec.ValidationError(f"Object missing required field `{name}` - at `$.run`")
     except msgspec.ValidationError as error:
         raise ManifestError(
-            f"{folder}/{NAME} is not as {pipeline} writes it: {error}. docs/manifest.md lists its fields. "
-            f"{_REMAKE}"
+            f"{folder}/{NAME} is not as {pipeline} writes it: {error}. "
+            f"docs/manifest.schema.json lists its fields. {_REMAKE}"
         ) from error
     return manifest
 

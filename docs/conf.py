@@ -1,4 +1,14 @@
-"""Settings of ``make docs``: the Markdown files of the repository as a site, without a network."""
+"""Settings of ``make docs``: the Markdown files of the repository as a site, without a network.
+
+The pages of all options and of the manifest are generated first.
+"""
+
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from tests.support.corpus.manifest_reference import format_markdown, make_schema
+from tests.support.options_reference import format_page
 
 project = "bioshards"
 extensions = ["myst_parser"]
@@ -15,3 +25,15 @@ html_theme = "furo"
 html_title = "bioshards"
 myst_heading_anchors = 4
 suppress_warnings = ["myst.header", "misc.highlighting_failure"]
+
+
+def setup(app: Sphinx) -> None:
+    """Generate pages when a build begins."""
+    app.connect("builder-inited", _write_pages)
+
+
+def _write_pages(_app: Sphinx) -> None:
+    for name, text in (("options", format_page()), ("manifest", format_markdown(make_schema()))):
+        page = Path(__file__).with_name(f"{name}.md")
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
