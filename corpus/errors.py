@@ -96,6 +96,12 @@ def quote(text: str) -> str:
     return escape_controls(" ".join(text.split()))[:MAX_QUOTED_CHARACTERS]
 
 
+def describe_install(extra: str) -> str:
+    """Return how to install the libraries of an extra, or of the core if it is ''; no index has bioshards."""
+    suffix = f"[{extra}]" if extra else ""
+    return f"pip install '.{suffix}' in a clone of bioshards, or 'WHEEL{suffix}' with its wheel file"
+
+
 class BioshardsError(Exception):
     """Base class of all exceptions that bioshards raises on purpose.
 

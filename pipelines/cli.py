@@ -17,6 +17,7 @@ from bioshards.corpus.errors import (
     OK,
     MissingExtraError,
     UsageError,
+    describe_install,
     escape_line,
 )
 from bioshards.corpus.ui.command_line import interrupt_on_sigterm, report_error
@@ -134,7 +135,7 @@ def _run_pipeline(name: str, argv: Sequence[str], typed: str) -> int:
         if name not in _EXTRAS:
             raise
         raise MissingExtraError(
-            f"{name} needs a library that cannot be imported ({error}): pip install '.[{_EXTRAS[name]}]'"
+            f"{name} needs a library that cannot be imported ({error}): {describe_install(_EXTRAS[name])}"
         ) from error
 
 

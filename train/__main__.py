@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from threading import Event
 from typing import Final
 
-from bioshards.corpus.errors import INTERRUPTED, OK, USAGE_ERROR
+from bioshards.corpus.errors import INTERRUPTED, OK, USAGE_ERROR, describe_install
 from bioshards.corpus.ui.command_line import report_error
 from bioshards.corpus.ui.options import OptionParser
 from bioshards.corpus.ui.progress import Progress
@@ -40,9 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _report(f"stopped. {_format_resume_hint(job.output)}" if job else "stopped", INTERRUPTED)
     except ImportError as error:
-        return _report(
-            f"a library is missing ({error}): pip install '.[train]' in a clone of bioshards", USAGE_ERROR
-        )
+        return _report(f"a library is missing ({error}): {describe_install('train')}", USAGE_ERROR)
     except Exception as error:
         return _report(*report_error(error, "lower --micro-batch-size"))
 

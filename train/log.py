@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from html import escape
 from typing import Any, Final, NamedTuple
 
-from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.errors import InvalidValueError, describe_install
 from bioshards.corpus.storage.local_storage import LocalStorage
 
 LOG_FILE: Final = "log.jsonl"
@@ -124,8 +124,7 @@ def check_installed(dashboards: Iterable[str]) -> None:
             importlib.import_module(_DASHBOARD_MODULES[name])
         except ImportError as error:
             raise InvalidValueError(
-                f"--{name} needs the package {name} ({error}): pip install '.[{name}]' in a clone of "
-                "bioshards"
+                f"--{name} needs the package {name} ({error}): {describe_install(name)}"
             ) from error
 
 

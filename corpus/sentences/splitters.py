@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
-from bioshards.corpus.errors import MissingExtraError
+from bioshards.corpus.errors import MissingExtraError, describe_install
 from bioshards.corpus.sentences import split_line
 
 Splitter = Callable[[str], list[str]]
@@ -97,8 +97,7 @@ def _installed_version(library: str) -> str | None:
 
 def _missing_extra(option: str, extra: str, error: ImportError) -> MissingExtraError:
     return MissingExtraError(
-        f"{option} needs a library that cannot be imported ({error}): pip install '.[{extra}]' in a clone "
-        "of bioshards"
+        f"{option} needs a library that cannot be imported ({error}): {describe_install(extra)}"
     )
 
 

@@ -20,6 +20,7 @@ from bioshards.corpus.errors import (
     USAGE_ERROR,
     BioshardsError,
     WorkerError,
+    describe_install,
     escape_controls,
 )
 from bioshards.corpus.storage.local_storage import (
@@ -69,7 +70,7 @@ def run_command(name: str, run: Callable[[], CommandResult], interrupted: str, o
     except KeyboardInterrupt:
         message, exit_code = interrupted, INTERRUPTED
     except ImportError as error:
-        message = f"a library is missing ({error}): pip install '.[{name}]' in a clone of bioshards"
+        message = f"a library is missing ({error}): {describe_install(name)}"
         exit_code = USAGE_ERROR
     except Exception as error:
         message, exit_code = report_error(error, out_of_memory)

@@ -239,7 +239,7 @@ def _add_option(group: argparse._ActionsContainer, field: _Field, option: Option
     metavar = metavar or (f"{{{','.join(choices)}}}" if choices else None)
     name = option_from_field(option.name or field.name)
     if isinstance(option, Argument):
-        nargs = "+" if is_list else None
+        nargs = ("+" if field.is_required else "*") if is_list else None
         group.add_argument(field.name, nargs=nargs, type=parse, metavar=metavar, help=option.help)
     elif value_type is bool:
         action = argparse.BooleanOptionalAction if is_optional else "store_true"

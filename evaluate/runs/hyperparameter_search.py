@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bioshards.corpus.errors import InvalidValueError
+from bioshards.corpus.errors import InvalidValueError, describe_install
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.benchmarks.records import BenchmarkFileError, BenchmarkNotFoundError
 from bioshards.evaluate.recipes import FineTuneRecipe, SearchMethod, override_recipe
@@ -145,9 +145,7 @@ def _import_optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise InvalidValueError(
-            "search needs the library optuna: pip install '.[search]' in a clone of bioshards"
-        ) from error
+        raise InvalidValueError(f"search needs the library optuna: {describe_install('search')}") from error
     return optuna
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bioshards import __version__
-from bioshards.corpus.errors import UsageError
+from bioshards.corpus.errors import UsageError, describe_install
 from bioshards.pipelines.context import JobSpec
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def check_options(beam_options: PipelineOptions) -> None:
     except ImportError as error:
         raise UsageError(
             f"--runner=DataflowRunner needs a library that cannot be imported ({error}): "
-            "pip install '.[cloud]' in a clone of bioshards"
+            f"{describe_install('cloud')}"
         ) from error
     from apache_beam.options.pipeline_options import GoogleCloudOptions
     from apache_beam.options.pipeline_options_validator import PipelineOptionsValidator

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from bioshards.corpus.errors import UsageError
+from bioshards.corpus.errors import UsageError, describe_install
 
 if TYPE_CHECKING:
     from bioshards.pipelines.storage.remote_storage import RemoteStorage
@@ -77,6 +77,5 @@ def check_access(storage: RemoteStorage, paths: Iterable[str]) -> None:
 def make_missing_library_error(path: str, error: ImportError) -> UsageError:
     """Return the error for a path that needs a library that is not installed."""
     return UsageError(
-        f"{path} needs a library that cannot be imported ({error}): pip install '.[cloud]' in a clone of "
-        "bioshards"
+        f"{path} needs a library that cannot be imported ({error}): {describe_install('cloud')}"
     )

@@ -19,6 +19,7 @@ import pytest
 
 import bioshards
 from bioshards.__main__ import main
+from bioshards.corpus.errors import describe_install
 from bioshards.pipelines.cli import PIPELINES
 
 Capture = pytest.CaptureFixture[str]
@@ -73,17 +74,54 @@ def test_doctor_names_what_is_missing(capsys: Capture, monkeypatch: pytest.Monke
     """The suite bans the network, so that the servers are among it."""
     monkeypatch.setenv("AWS_PROFILE", "lab")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: DiskUsage(0, 0, 5e9))
-    assert main(["doctor"]) == 0
+    assert main(["doctor", "run"]) == 0
     states = {line[9:32].strip(): line.split()[0] for line in capsys.readouterr().out.splitlines()}
-    assert [states[name] for name in ("python", "bioshards", "cores, memory", "s3:// access")] == ["ok"] * 4
+    assert [states[name] for name in ("python", "core", "cores, memory", "s3:// access")] == ["ok"] * 4
     assert [states[name] for name in ("disk", "PubMed", "PMC", "Europe PMC")] == ["missing"] * 4
 
 
-def test_doctor_fails_without_a_core_library(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("library", "extra", "stopped"),
+    [
+        ("lxml", "", ("run", "vocab", "train", "evaluate")),
+        ("sentencepiece", "vocab", ("vocab",)),
+        ("torch", "train", ("train", "evaluate")),
+    ],
+)
+def test_doctor_fails_for_the_commands_that_lack_a_library(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, library: str, extra: str, stopped: tuple[str, ...]
+) -> None:
     find_all = metadata.distributions
-    monkeypatch.setattr(metadata, "distributions", lambda name: [] if name == "lxml" else find_all(name=name))
+    monkeypatch.setattr(
+        metadata, "distributions", lambda name: [] if name == library else find_all(name=name)
+    )
+    for command in ("run", "vocab", "train", "evaluate"):
+        assert (command, main(["doctor", command])) == (command, int(command in stopped))
     assert main(["doctor"]) == 1
-    assert "missing lxml: pip install '.' in a clone of bioshards" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert f"missing {library}: {describe_install(extra)}" in output
+    for command in stopped:
+        assert f"missing  bioshards {command} " in output
+
+
+@pytest.mark.parametrize(
+    ("script", "found", "code"),
+    [
+        ("from bioshards.pipelines.cli import main", "ok       beam run               {}", 0),
+        ("from beam_client import main", "{} is of another package, such as beam-client", 1),
+        ("", "there is none on the path: type bioshards run NAME instead", 1),
+    ],
+)
+def test_doctor_tells_our_beam_from_another(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, script: str, found: str, code: int
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if script:
+        (tmp_path / "beam").write_text(f"#!/opt/bioshards/bin/python\n{script}\n")
+        (tmp_path / "beam").chmod(0o755)
+    assert main(["doctor", "beam"]) == code
+    assert found.format(tmp_path / "beam") in capsys.readouterr().out
+    assert main(["doctor", "run"]) == 0
 
 
 def test_doctor_quotes_what_servers_answer(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +132,7 @@ def test_doctor_quotes_what_servers_answer(capsys: Capture, monkeypatch: pytest.
         raise http.client.BadStatusLine("\x1b[2J\n" + "x" * 1000)
 
     monkeypatch.setattr(urllib.request, "urlopen", answer)
-    assert main(["doctor"]) == 0
+    assert main(["doctor", "run"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-3].endswith("ftp.ncbi.nlm.nih.gov/pubmed/: HTTP Error 500: \\x1b[2J")
     assert lines[-2].startswith("missing  PMC ")
@@ -111,7 +149,7 @@ def test_doctor_tells_a_failing_gpu_from_none(
         if script:
             (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{script}\n")
             (tmp_path / "nvidia-smi").chmod(0o755)
-        assert main(["doctor"]) == 0
+        assert main(["doctor", "run"]) == 0
         details += [line[32:] for line in capsys.readouterr().out.splitlines() if line[9:12] == "gpu"]
     assert details == ["none: training runs on the CPU", "GPU 0; GPU 1", "nvidia-smi failed: no driver"]
 

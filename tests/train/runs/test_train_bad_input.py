@@ -390,7 +390,7 @@ def test_missing_library_error_names_the_extra() -> None:
         assert completed.returncode == 2
         assert completed.stderr.startswith("train: a library is missing (")
         assert library in completed.stderr
-        assert completed.stderr.endswith("pip install '.[train]' in a clone of bioshards\n")
+        assert completed.stderr.endswith("'WHEEL[train]' with its wheel file\n")
 
 
 # A full disk
