@@ -278,9 +278,10 @@ def _claim_mirror(session: Session, output: OutputDir, spec: JobSpec) -> Iterato
 
     prepare_run(session.context, spec)
     _check_is_mirror(session.storage, output)
-    with translate_output_errors(output.path, "--mirror"):
-        output_layout.mark_started(session.storage, output, {"pipeline": NAME})
-    with output_layout.lock_output(session.storage, output, session.options.force):
+    with contextlib.ExitStack() as stack:
+        with translate_output_errors(output.path, "--mirror"):
+            stack.enter_context(output_layout.lock_output(session.storage, output, session.options.force))
+            output_layout.mark_started(session.storage, output, {"pipeline": NAME})
         yield
 
 

@@ -231,15 +231,16 @@ def _make_context(line: CommandLine, path_options: Sequence[PathOption], is_dry_
     if not has_runner:
         logging.getLogger().setLevel(logging.CRITICAL)  # errors reach people as our own lines
     remote_paths = {path for path in paths if "://" in path}
+    local = LocalStorage(checks_locks=not has_runner)
     if not line.beam_args and not remote_paths:
-        return RunContext(has_runner, is_on_dataflow, None, LocalStorage(), paths)
+        return RunContext(has_runner, is_on_dataflow, None, local, paths)
     beam_options = parse_beam_options(line.beam_args, line.parser)
     if is_on_dataflow:
         dataflow_settings.check_options(beam_options)
     elif has_runner:
         _check_runner(beam_options.get_all_options()["runner"])
     if not remote_paths:
-        return RunContext(has_runner, is_on_dataflow, beam_options, LocalStorage(), paths)
+        return RunContext(has_runner, is_on_dataflow, beam_options, local, paths)
     from bioshards.pipelines.storage.object_store import StorageAccessError
 
     job_folders = dataflow_settings.list_job_folders(beam_options) if is_on_dataflow else []
@@ -250,7 +251,7 @@ def _make_context(line: CommandLine, path_options: Sequence[PathOption], is_dry_
             raise
         # As files of this machine nothing is there.
         notices = (f"{error}. Planned as if nothing were there",)
-        return RunContext(has_runner, is_on_dataflow, beam_options, LocalStorage(), paths, notices)
+        return RunContext(has_runner, is_on_dataflow, beam_options, local, paths, notices)
     return RunContext(has_runner, is_on_dataflow, beam_options, storage, paths)
 
 

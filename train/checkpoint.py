@@ -42,7 +42,6 @@ from bioshards.corpus.manifest import (
     write_manifest,
 )
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.storage.locks import lock_folder
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from bioshards.corpus.ui.options import option_from_field
 from bioshards.train.data.piece_table import VocabularyError
@@ -72,8 +71,10 @@ class CheckpointError(RunError):
 
 
 @contextlib.contextmanager
-def claim(run: str) -> Iterator[None]:
+def claim(run: str) -> Iterator[LocalStorage]:
     """Create and lock the folder of a run, and remove temporary files of a killed process.
+
+    The storage that this yields writes nothing once another process has the lock.
 
     Raises:
         OutputMismatchError: the folder is remote, has other contents, or another process trains in it.
@@ -91,12 +92,13 @@ def claim(run: str) -> Iterator[None]:
         raise OutputMismatchError(
             f"{run} is not empty and has no {RUN_FILE}; give another --output, or an empty folder"
         )
-    with lock_folder(f"{run}/.lock", f"another process trains in {run}; wait for it or stop it"):
+    storage = LocalStorage()
+    with storage.lock(f"{run}/.lock", run):
         for name in os.listdir(run):
             if name.startswith(TEMPORARY_PREFIX):
                 path = f"{run}/{name}"
                 shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
-        yield
+        yield storage
 
 
 def read_run_info(run: str) -> dict[str, Any] | None:
@@ -151,13 +153,17 @@ def check_identity(run: str, identity: Mapping[str, Any]) -> None:
         )
 
 
-def save(run: str, step: int, write_files: Callable[[str], None], keep_checkpoints: int) -> str:
+def save(
+    storage: LocalStorage, run: str, step: int, write_files: Callable[[str], None], keep_checkpoints: int
+) -> str:
     """Write a checkpoint, remove all but the last ``keep_checkpoints``, and return the new folder.
 
     Args:
+        storage: of :func:`claim`.
         write_files: writes the files of the checkpoint into a folder.
 
     Raises:
+        RunError: another process has the lock of the run.
         CheckpointError: it could not be written; its temporary files are removed.
     """
     checkpoint = f"{run}/step-{step:07d}"
@@ -171,11 +177,12 @@ def save(run: str, step: int, write_files: Callable[[str], None], keep_checkpoin
             for name in names:
                 _fsync(os.path.join(root, name))
             _fsync(root)
+        storage.check_locks()
         os.rename(temporary, checkpoint)
         _fsync(run)
     except BaseException as error:
         shutil.rmtree(temporary, ignore_errors=True)
-        if not isinstance(error, Exception):
+        if isinstance(error, RunError) or not isinstance(error, Exception):
             raise
         previous = find_latest(run)
         raise CheckpointError(
@@ -315,7 +322,11 @@ def get_library_versions() -> dict[str, str]:
 
 
 def write_run_manifest(
-    run: str, run_info: Mapping[str, Any], final_metrics: Mapping[str, Any], seconds: float
+    storage: LocalStorage,
+    run: str,
+    run_info: Mapping[str, Any],
+    final_metrics: Mapping[str, Any],
+    seconds: float,
 ) -> None:
     """Write the manifest of a run at its last step.
 
@@ -326,7 +337,6 @@ def write_run_manifest(
         final_metrics: last line of the log about training.
         seconds: duration since the process started.
     """
-    storage = LocalStorage()
     outputs = []
     for entry in storage.walk(find_latest(run) or run):
         if os.path.basename(entry.path) == RUN_FILE:

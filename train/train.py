@@ -128,8 +128,9 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
     }
 
     # The run: new, to be resumed, or finished.
+    storage = LocalStorage()
     if is_main:
-        stack.enter_context(checkpoint.claim(job.output))
+        storage = stack.enter_context(checkpoint.claim(job.output))
         checkpoint.check_identity(job.output, identity)
     latest = checkpoint.find_latest(job.output)
     is_finished = os.path.exists(f"{job.output}/{MANIFEST_FILE}")
@@ -255,7 +256,7 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
             LocalStorage().write_json(f"{folder}/{RUN_FILE}", saved)
 
         if is_main:
-            checkpoint.save(job.output, step, write_files, job.keep_checkpoints)
+            checkpoint.save(storage, job.output, step, write_files, job.keep_checkpoints)
         processes.all_reduce([0.0])  # the others wait
 
     # The loop.
@@ -263,7 +264,7 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
     if is_main:
         if not latest:
             run_file = {**run_info, "started_at": utc_now()}
-            LocalStorage().write_json(f"{job.output}/{RUN_FILE}", run_file)
+            storage.write_json(f"{job.output}/{RUN_FILE}", run_file)
         started_at = (checkpoint.read_run_info(job.output) or {}).get("started_at", "")
         shown = log.open_dashboards(dashboards, job.output, started_at, step, recipe.to_dict())
         run_log = RunLog(job.output, step, shown)
@@ -376,7 +377,7 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
     final_entry = run_log.find_last("train")
     log.write_curves(job.output, run_log.entries)
     seconds = time.perf_counter() - started
-    checkpoint.write_run_manifest(job.output, run_info, final_entry, seconds)
+    checkpoint.write_run_manifest(storage, job.output, run_info, final_entry, seconds)
     return (
         f"{step:,} steps, {tokens_seen:,} tokens: {_format_losses(final_entry['losses'], ', ')}\n"
         f"{_format_learning(run_log)}{_format_hint(job.output)}\n"

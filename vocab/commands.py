@@ -202,8 +202,8 @@ def run_report(storage: Storage, options: RewriteOptions, progress: Progress) ->
     comparison = _load_comparison(options)
     if not _is_up_to_date(storage, output_dir, any_size=("report.json", "report.html")):
         raise InputError(f"{options.folder} lacks files that its manifest.json lists: build it again")
-    output_layout.mark_started(storage, output_dir, _list_settings(manifest.config))
     with lock_output(storage, output_dir):
+        output_layout.mark_started(storage, output_dir, _list_settings(manifest.config))
         words, validation_words = (
             _read_counts(storage, f"{folder}/{name}") for name in (WORDS_FILE, VALIDATION_WORDS_FILE)
         )
@@ -256,9 +256,9 @@ def _publish(
 ) -> str:
     """Write the files of a vocabulary, the manifest last, and return where they are."""
     settings = _list_settings(manifest.config)
-    output_layout.check_config(storage, output_dir, settings)  # again: training took minutes
-    output_layout.mark_started(storage, output_dir, settings)
     with lock_output(storage, output_dir):
+        output_layout.check_config(storage, output_dir, settings)  # again: training took minutes
+        output_layout.mark_started(storage, output_dir, settings)
         output_layout.reset(storage, output_dir)
         files = {**files, dataset_card.FILE: format_vocabulary_card(manifest, set(files)).encode()}
         outputs = tuple(_write_file(storage, output_dir.path, name, data) for name, data in files.items())

@@ -19,7 +19,7 @@ from fnmatch import fnmatchcase
 from typing import BinaryIO, ClassVar, Final
 
 from bioshards.corpus.errors import DiskFullError
-from bioshards.corpus.storage.locks import lock_folder, open_locked, remove_unlocked
+from bioshards.corpus.storage.locks import RunLock, lock_folder, open_locked, remove_unlocked
 from bioshards.corpus.storage.storage_protocol import (
     PARTIAL_PREFIX,
     TEMPORARY_PREFIX,
@@ -182,9 +182,18 @@ def _list_matches(pattern: str) -> Iterator[str]:
 
 
 class LocalStorage(Storage):
-    """Files on this machine; the stamp is size and modification time."""
+    """Files on this machine; the stamp is size and modification time.
+
+    Args:
+        checks_locks: a run that has lost its lock writes nothing more.  False for a cluster, where a job goes
+            on when the command ends that has started it, and with that its lock.
+    """
 
     is_remote: ClassVar[bool] = False
+
+    def __init__(self, checks_locks: bool = True) -> None:
+        self._checks_locks = checks_locks
+        self._held_locks: list[RunLock] = []
 
     def open(self, path: str) -> BinaryIO:
         return open(path, "rb")
@@ -200,6 +209,7 @@ class LocalStorage(Storage):
                     yield file
                     file.flush()
                     os.fsync(file.fileno())
+                    self.check_locks()
                     os.replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -217,12 +227,13 @@ class LocalStorage(Storage):
                 remove_unlocked(os.path.join(folder, sibling))
         partial_path = os.path.join(folder, partial_name)
         with locate_full_disk(folder), open_locked(partial_path) as file:
-            yield ResumableFile(file, partial_path, path)
+            yield ResumableFile(file, partial_path, path, self.check_locks)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
 
     def remove(self, path: str) -> None:
+        self.check_locks()
         with contextlib.suppress(FileNotFoundError):
             os.remove(path)
 
@@ -260,8 +271,18 @@ class LocalStorage(Storage):
     @contextlib.contextmanager
     def lock(self, path: str, folder: str, is_forced: bool = False) -> Iterator[None]:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with lock_folder(path, f"another run is writing {folder}; wait for it or stop it"):
+        with lock_folder(path, folder) as lock, self._held(lock):
             yield
 
+    @contextlib.contextmanager
+    def _held(self, lock: RunLock) -> Iterator[None]:
+        """Check inside the block, before anything is written, that this run holds the lock."""
+        self._held_locks.append(lock)
+        try:
+            yield
+        finally:
+            self._held_locks.remove(lock)
+
     def check_locks(self) -> None:
-        """Do nothing: the system keeps a lock as long as its process lives."""
+        for lock in self._held_locks if self._checks_locks else ():
+            lock.check(self.open)

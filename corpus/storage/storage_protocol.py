@@ -44,8 +44,9 @@ class ResumableFile:
         size: bytes written so far.
     """
 
-    def __init__(self, file: BinaryIO, partial_path: str, path: str) -> None:
+    def __init__(self, file: BinaryIO, partial_path: str, path: str, check_locks: Callable[[], None]) -> None:
         self._file, self._partial_path, self._path = file, partial_path, path
+        self._check_locks = check_locks
         self.size = file.seek(0, os.SEEK_END)
 
     def read_blocks(self) -> Iterator[bytes]:
@@ -70,6 +71,7 @@ class ResumableFile:
         """Flush the complete file to disk and rename it to its final name."""
         self._file.flush()
         os.fsync(self._file.fileno())
+        self._check_locks()
         os.replace(self._partial_path, self._path)
 
     def discard(self) -> None:
@@ -145,6 +147,9 @@ class Storage(Protocol):
     def lock(self, path: str, folder: str, is_forced: bool = False) -> AbstractContextManager[None]:
         """Hold an exclusive lock: flock() on local disks, an object that is put if it is absent on stores.
 
+        Inside the block this storage, and each copy of it that a worker gets, writes and removes nothing once
+        another run has the lock.
+
         Args:
             path: of the lock; its object on a store is ``path.json``.
             folder: what it locks.
@@ -158,7 +163,7 @@ class Storage(Protocol):
         """Check that this run still holds its locks.
 
         Raises:
-            RunError: one on a store is gone, or another run has taken it over.
+            RunError: one is gone, or another run has taken it over.
         """
 
     def read_json(self, path: str) -> Any:

@@ -123,13 +123,14 @@ def search_hyperparameters(
     """
     lines, failures = [], []
     _import_optuna()
-    with lock_output(job.output):
+    with lock_output(job.output) as storage:
         for job_task in job.tasks:
             planned_task = replace(job_task, recipe=replace(job_task.recipe, train_on="train"))
             try:
                 data = load_task_data(job.benchmarks_dir, planned_task, job.max_examples, ("train", "dev"))
-                best = _search_task(job, data, grid, method, max_trials)
-                lines.append(f"{planned_task.name}: {best}\n  {_write_best_params(job.output, data, best)}")
+                best = _search_task(job, storage, data, grid, method, max_trials)
+                path = _write_best_params(storage, job.output, data, best)
+                lines.append(f"{planned_task.name}: {best}\n  {path}")
             except (BenchmarkNotFoundError, BenchmarkFileError, ValueError) as error:
                 failures.append(f"{planned_task.name} failed: {error}")
                 job.log(failures[-1])
@@ -150,7 +151,12 @@ def _import_optuna() -> Any:
 
 
 def _search_task(
-    job: EvaluateJob, data: TaskData, grid: Grid, method: SearchMethod, max_trials: int
+    job: EvaluateJob,
+    storage: LocalStorage,
+    data: TaskData,
+    grid: Grid,
+    method: SearchMethod,
+    max_trials: int,
 ) -> TrialResult:
     """Run the trials of a task and return the best; of equal ones the first.
 
@@ -165,7 +171,7 @@ def _search_task(
         prefix = f"{planned_task.name}, trial {len(trials) + 1}: "
         trial_data = replace(data, planned_task=replace(planned_task, recipe=recipe))
         trial_job = replace(job, progress=job.progress.with_prefix(prefix))
-        trials.append(_run_trial(trial_job, trial_data, params))
+        trials.append(_run_trial(trial_job, storage, trial_data, params))
         job.log(f"{prefix}{trials[-1]}")
         return trials[-1].objective
 
@@ -187,9 +193,9 @@ def _search_task(
     return best
 
 
-def _run_trial(job: EvaluateJob, data: TaskData, params: Params) -> TrialResult:
+def _run_trial(job: EvaluateJob, storage: LocalStorage, data: TaskData, params: Params) -> TrialResult:
     """Run a trial, or read its file if it is finished."""
-    storage, seed = LocalStorage(), job.first_seed
+    seed = job.first_seed
     identity = msgspec.to_builtins(build_identity(job, data, seed))
     identity_hash = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
     path = f"{job.output}/{data.planned_task.name}/trial-{identity_hash}.json"
@@ -227,7 +233,7 @@ def _read_trial(storage: LocalStorage, path: str) -> TrialResult:
         ) from error
 
 
-def _write_best_params(output: str, data: TaskData, best: TrialResult) -> str:
+def _write_best_params(storage: LocalStorage, output: str, data: TaskData, best: TrialResult) -> str:
     """Write the settings, below the score and what limits it; return the path."""
     name, file_status = data.planned_task.name, data.provenance.file_status
     lines = [f"# {name}: {best}"]
@@ -242,6 +248,6 @@ def _write_best_params(output: str, data: TaskData, best: TrialResult) -> str:
         lines.append(f"# Found on a sample of the data: {sizes} examples.")
     lines += [f"{field} = {json.dumps(value)}" for field, value in best.params.items()]
     path = f"{output}/{name}/best.toml"
-    with LocalStorage().write(path) as file:
+    with storage.write(path) as file:
         file.write(("\n".join(lines) + "\n").encode())
     return path

@@ -20,7 +20,6 @@ from msgspec import structs
 
 from bioshards.corpus.errors import OutputMismatchError
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.storage.locks import lock_folder
 from bioshards.corpus.ui.progress import Progress, ProgressBar
 from bioshards.evaluate import recipes
 from bioshards.evaluate.benchmarks import verification
@@ -104,10 +103,13 @@ def run_evaluation(job: EvaluateJob) -> RunSummary:
     """
     summary = RunSummary()
     num_runs = sum(len(job.list_seeds(planned_task)) for planned_task in job.tasks)
-    with lock_output(job.output), job.progress.bar("evaluating", num_runs, " runs") as bar:
+    with (
+        lock_output(job.output) as storage,
+        job.progress.bar("evaluating", num_runs, " runs") as bar,
+    ):
         for planned_task in job.tasks:
             try:
-                _score_task(job, planned_task, summary, bar)
+                _score_task(job, storage, planned_task, summary, bar)
             except BenchmarkNotFoundError as error:
                 summary.missing[planned_task.name] = str(error)
             except (BenchmarkFileError, ValueError) as error:
@@ -117,8 +119,10 @@ def run_evaluation(job: EvaluateJob) -> RunSummary:
 
 
 @contextlib.contextmanager
-def lock_output(output: str) -> Iterator[None]:
+def lock_output(output: str) -> Iterator[LocalStorage]:
     """Hold an exclusive lock on the output directory, creating it if needed.
+
+    The storage that this yields writes nothing once another process has the lock.
 
     Raises:
         OutputMismatchError: the path is a file, or another process holds the lock.
@@ -127,13 +131,15 @@ def lock_output(output: str) -> Iterator[None]:
         os.makedirs(output, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise OutputMismatchError(f"{error.filename} is a file, and --output must be a directory") from error
-    with lock_folder(f"{output}/.lock", f"another process writes to {output}; wait for it or stop it"):
-        yield
-
-
-def _score_task(job: EvaluateJob, planned_task: PlannedTask, summary: RunSummary, bar: ProgressBar) -> None:
-    """Score a task with all seeds."""
     storage = LocalStorage()
+    with storage.lock(f"{output}/.lock", output):
+        yield storage
+
+
+def _score_task(
+    job: EvaluateJob, storage: LocalStorage, planned_task: PlannedTask, summary: RunSummary, bar: ProgressBar
+) -> None:
+    """Score a task with all seeds."""
     bar.advance(0, planned_task.name)
     is_dev_needed = planned_task.recipe.select_epoch == "best"
     needed_splits: tuple[Split, ...] = ("train", "dev", "test") if is_dev_needed else ("train", "test")

@@ -23,6 +23,7 @@ from bioshards.corpus.storage.local_storage import (
     locate_full_disk,
     matches_glob,
 )
+from bioshards.corpus.storage.locks import RunLock
 from bioshards.corpus.storage.retry import retry
 from bioshards.corpus.storage.storage_protocol import (
     FileInfo,
@@ -31,7 +32,7 @@ from bioshards.corpus.storage.storage_protocol import (
 )
 from bioshards.pipelines.storage.object_store import split_path
 from bioshards.pipelines.storage.store_errors import repeat, translate_errors
-from bioshards.pipelines.storage.store_lock import StoreLock
+from bioshards.pipelines.storage.store_lock import take_lock
 from bioshards.pipelines.storage.store_options import ObjectStore, StoreOptions, open_store
 
 if TYPE_CHECKING:
@@ -60,15 +61,14 @@ class RemoteStorage(LocalStorage):
     Inputs and outputs may so be in different places.
 
     Args:
-        checks_locks: a run that has lost its lock publishes nothing.  False for a cluster, where a job goes
-            on when the command ends that has started it, and with that its lock.
+        checks_locks: as of :class:`LocalStorage`.
     """
 
     is_remote: ClassVar[bool] = True
 
     def __init__(self, options: StoreOptions, checks_locks: bool = True) -> None:
-        self._options, self._checks_locks = options, checks_locks
-        self._held_locks: list[StoreLock] = []
+        super().__init__(checks_locks)
+        self._options = options
 
     def _locate(self, path: str) -> tuple[ObjectStore, str, str]:
         """Return the client of a path's bucket, the bucket's URL and the object's name."""
@@ -107,6 +107,7 @@ class RemoteStorage(LocalStorage):
         root, name = split_path(path)
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
+        self.check_locks()
         with translate_errors(path):
             obstore.put(
                 open_store(root, self._options, "upload"),
@@ -144,6 +145,7 @@ class RemoteStorage(LocalStorage):
         if "://" not in path:
             super().remove(path)
             return
+        self.check_locks()
         store, _, name = self._locate(path)
         with contextlib.suppress(FileNotFoundError), translate_errors(path):
             repeat(lambda: obstore.delete(store, name))
@@ -204,19 +206,16 @@ class RemoteStorage(LocalStorage):
             with super().lock(path, folder, is_forced):
                 yield
             return
-        lock, store = StoreLock(f"{path}.json", folder), self._locate(path)[0]
-        retry(lambda: lock.take(store, is_forced))
-        self._held_locks.append(lock)
+        lock, store = RunLock(f"{path}.json", folder), self._locate(path)[0]
+        retry(lambda: take_lock(lock, store, self.open, is_forced))
         try:
-            yield
+            with self._held(lock):
+                yield
         finally:
-            self._held_locks.remove(lock)
             with contextlib.suppress(OSError):  # the next run says how to go on
-                lock.release(store)
-
-    def check_locks(self) -> None:
-        for lock in self._held_locks if self._checks_locks else ():
-            lock.check(self._locate(lock.path)[0])
+                holder = lock.read_holder(self.open)
+                if holder and holder.token == lock.token:
+                    self.remove(lock.path)
 
     def _list_folder(self, folder: str) -> tuple[list[FileInfo], list[str]]:
         """Return the objects and the subfolders of a folder; URLs of folders end with a slash.
@@ -321,7 +320,7 @@ class _SpooledFile(ResumableFile):
     """A file on its way to a store, which cannot append to an object."""
 
     def __init__(self, file: BinaryIO, path: str, storage: RemoteStorage) -> None:
-        super().__init__(file, "", path)
+        super().__init__(file, "", path, storage.check_locks)
         self._storage = storage
 
     def commit(self) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import os
+import pickle
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -12,8 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.corpus.errors import OutputMismatchError
-from bioshards.corpus.storage.locks import lock_folder, make_temporary_folder
+from bioshards.corpus.errors import OutputMismatchError, RunError
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.corpus.storage.locks import make_temporary_folder
+from tests.support.cloud import lock_racers
 
 HOLD = """\
 import time
@@ -25,19 +32,22 @@ with make_temporary_folder("test") as folder:
 
 
 def test_second_lock_is_refused_until_the_first_ends(tmp_path: Path) -> None:
-    path = str(tmp_path / "lock")
-    with lock_folder(path, "taken"):
-        with pytest.raises(OutputMismatchError, match="taken"):
-            lock_folder(path, "taken")
+    path, storage = str(tmp_path / "lock"), LocalStorage()
+    with storage.lock(path, "OUT"):
+        with pytest.raises(
+            OutputMismatchError, match=f"is writing OUT: process {os.getpid()} of .*, since 2"
+        ):
+            storage.lock(path, "OUT").__enter__()
         assert os.listdir(tmp_path) == ["lock"]
-    with pytest.raises(ZeroDivisionError), lock_folder(path, "taken"):
+    with pytest.raises(ZeroDivisionError), storage.lock(path, "OUT"):
         raise ZeroDivisionError
-    with lock_folder(path, "taken"):
-        pass
+    with storage.lock(path, "OUT"):
+        storage.check_locks()
+    storage.check_locks()  # it holds none
 
 
 def test_killed_process_leaves_no_lock(tmp_path: Path) -> None:
-    path = str(tmp_path / "lock")
+    path, storage = str(tmp_path / "lock"), LocalStorage()
     code = (
         "import sys, time; from bioshards.corpus.storage.locks import lock_folder\n"
         "with lock_folder(sys.argv[1], ''): print('ready', flush=True), time.sleep(60)"
@@ -46,10 +56,63 @@ def test_killed_process_leaves_no_lock(tmp_path: Path) -> None:
         assert child.stdout
         assert child.stdout.readline() == "ready\n"
         with pytest.raises(OutputMismatchError):
-            lock_folder(path, "taken")
+            storage.lock(path, "OUT").__enter__()
         child.send_signal(signal.SIGKILL)
-    with lock_folder(path, "taken"):
+    with storage.lock(path, "OUT"):
         pass
+
+
+NAMESPACE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc")
+
+
+@pytest.mark.parametrize("prefixes", [((), ()), (NAMESPACE, NAMESPACE)], ids=["one", "two"])
+def test_of_two_runs_that_start_together_one_gets_the_lock(
+    tmp_path: Path, prefixes: tuple[tuple[str, ...], ...]
+) -> None:
+    """100 rounds of two processes: 200 starts, in one and in two namespaces of process numbers."""
+    if prefixes[0] and subprocess.run([*NAMESPACE, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this system lets nobody make a namespace")
+    answers = lock_racers.race(str(tmp_path), LocalStorage(), 100, prefixes)
+    assert [sorted(answer) for answer in answers] == [["held", "refused"]] * 100
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK])
+def test_disk_without_locks_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """The file names a process that this container does not have, and another may: it is no lock to take."""
+
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    path = tmp_path / "lock"
+    path.write_text(f"999999999\n{socket.gethostname()}\n")
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with pytest.raises(OutputMismatchError, match=r"OUT is on a disk without file locks.*another disk"):
+        LocalStorage().lock(str(path), "OUT").__enter__()
+
+
+@pytest.mark.parametrize("is_taken", [True, False], ids=["taken", "gone"])
+def test_storage_whose_lock_is_lost_writes_nothing_more(tmp_path: Path, is_taken: bool) -> None:
+    """In its workers too, which have a copy of the storage; another storage is not concerned."""
+    storage, path, kept = LocalStorage(), str(tmp_path / "lock"), tmp_path / "kept"
+    kept.touch()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(storage.lock(path, "OUT"))
+        partial = stack.enter_context(storage.open_resumable(f"{tmp_path}/fetched", "1"))
+        os.remove(path)
+        if is_taken:
+            stack.enter_context(LocalStorage().lock(path, "OUT"))
+        reason = f"another run has taken over.*process {os.getpid()} of" if is_taken else "OUT is gone"
+        for each in (storage, pickle.loads(pickle.dumps(storage))):
+            for write in (
+                lambda each=each: each.write_json(f"{tmp_path}/new", 1),
+                lambda each=each: each.remove(str(kept)),
+                partial.commit,
+            ):
+                with pytest.raises(RunError, match=f"nothing more is written, as .*{reason}"):
+                    write()
+        assert {"fetched", "new"}.isdisjoint(os.listdir(tmp_path))
+        assert kept.exists()
+        LocalStorage().remove(str(kept))
 
 
 def test_leftovers_of_killed_processes_alone_are_removed(

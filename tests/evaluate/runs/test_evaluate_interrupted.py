@@ -120,7 +120,7 @@ def test_interrupt_while_writing_leaves_no_partial_result(
 def test_second_process_is_refused_by_the_lock(checkpoint_dir: Path, tmp_path: Path, capsys: Capture) -> None:
     with lock_output(str(tmp_path)):
         assert run_evaluate(checkpoint_dir, tmp_path, *TWO_TASKS) == 2
-    assert f"another process writes to {tmp_path}; wait for it or stop it" in capsys.readouterr().err
+    assert f"another run is writing {tmp_path}: process " in capsys.readouterr().err
     assert not load_results(tmp_path)
 
 

@@ -399,34 +399,46 @@ def test_second_run_of_a_locked_output_is_refused(
     assert "lock.json" not in FILES.list_names(f"{url}/.bioshards")
 
 
+@pytest.mark.parametrize("scheme", ["gs", "disk"])
+@pytest.mark.parametrize("file", ["data/", "manifest.json"])
 @pytest.mark.parametrize("is_taken", [True, False], ids=["taken", "gone"])
-def test_run_that_has_lost_its_lock_publishes_nothing(
+def test_run_that_has_lost_its_lock_writes_nothing_more(
     proxies: dict[str, ObjectStoreProxy],
+    tmp_path: Path,
     beam_run: Run,
     capsys: Capture,
     monkeypatch: pytest.MonkeyPatch,
+    scheme: str,
+    file: str,
     is_taken: bool,
 ) -> None:
-    """Its lock is taken over with ``--force``, or removed, while it publishes."""
-    output = OutputDir(f"{proxies['gs'].store.url}/lost-lock-{is_taken}")
-    write, others = RemoteStorage.write, contextlib.ExitStack()
+    """Its lock is taken over with ``--force``, or removed, when it begins to write a file."""
+    folder = tmp_path if scheme == "disk" else proxies[scheme].store.url
+    output = OutputDir(f"{folder}/lost-lock-{file.rstrip('/')}-{is_taken}")
+    lock_path = output.lock_path + (".json" if scheme == "gs" else "")
+    storage_type: type[LocalStorage] = LocalStorage if scheme == "disk" else RemoteStorage
+    write, others, listings = storage_type.write, contextlib.ExitStack(), list[object]()
 
-    def lose_lock_and_write(self: RemoteStorage, path: str) -> contextlib.AbstractContextManager[BinaryIO]:
-        if path == f"{output.path}/report.html":
-            FILES.remove(f"{output.lock_path}.json")
+    def list_files() -> list[object]:
+        return [FILES.walk(path, with_hidden_files=True) for path in (output.path, output.work_folder)]
+
+    def lose_lock_and_write(self: LocalStorage, path: str) -> contextlib.AbstractContextManager[BinaryIO]:
+        if path.startswith(f"{output.path}/{file}") and not listings:
+            FILES.remove(lock_path)
             if is_taken:
                 others.enter_context(lock_output(FILES, output))
+            listings.append(list_files())
         return write(self, path)
 
-    monkeypatch.setattr(RemoteStorage, "write", lose_lock_and_write)
+    monkeypatch.setattr(storage_type, "write", lose_lock_and_write)
     with others:
         assert beam_run("pubmed_to_shards", "--output", output.path) == 1
         stderr = capsys.readouterr().err
-        assert "nothing is published, as" in stderr
+        assert "nothing more is written, as" in stderr
         assert ("another run has taken over the lock" if is_taken else "is gone") in stderr
-        assert not FILES.exists(output.manifest_path)
-        assert FILES.exists(f"{output.lock_path}.json") is is_taken
-    monkeypatch.setattr(RemoteStorage, "write", write)
+        assert [list_files()] == listings
+        assert FILES.exists(lock_path) is is_taken
+    monkeypatch.setattr(storage_type, "write", write)
     assert beam_run("pubmed_to_shards", "--output", output.path) == 0
 
 

@@ -9,6 +9,7 @@ import pickle
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -16,6 +17,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from bioshards.corpus.errors import OutputMismatchError, RunError, TransientStorageError
 from bioshards.corpus.output.output_layout import OutputDir, lock_output
 from bioshards.corpus.storage import retry
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.retry import RetryPolicy
 from bioshards.pipelines.storage import store_options
 from bioshards.pipelines.storage.remote_storage import RemoteStorage
@@ -65,9 +67,9 @@ def read_lock(storage: RemoteStorage, folder: str) -> dict[str, object]:
     return fields
 
 
-def test_of_many_runs_that_start_together_one_gets_the_lock(options: StoreOptions, folder: str) -> None:
+def test_of_many_runs_that_start_together_one_gets_the_lock(storage: RemoteStorage, folder: str) -> None:
     """100 rounds of two processes: 200 starts."""
-    answers = lock_racers.race(folder, options, 100)
+    answers = lock_racers.race(folder, storage, 100)
     assert [sorted(answer) for answer in answers] == [["held", "refused"]] * 100
 
 
@@ -120,7 +122,9 @@ def test_lock_says_who_holds_it_since_when_and_how_to_go_on(storage: RemoteStora
     assert not storage.exists(f"{output_dir.lock_path}.json")
 
 
-@pytest.mark.parametrize("body", [b"", b"[1]", b'{"host": 3}', b'{"host": "h", "pid": 1, "renewed_at": 2}'])
+@pytest.mark.parametrize(
+    "body", [b"", b"[1]", b'{"host": 3}', b'{"host": "h", "pid": 1, "renewed_at": 2}', b"\xff", b"[" * 5000]
+)
 def test_lock_of_something_else_is_a_lock(storage: RemoteStorage, folder: str, body: bytes) -> None:
     with storage.write(f"{folder}/lock.json") as file:
         file.write(body)
@@ -145,7 +149,9 @@ def test_run_whose_lock_was_taken_over_says_so_and_leaves_it(storage: RemoteStor
     with storage.lock(f"{folder}/lock", folder):
         write_lock(storage, folder)
         for each in (storage, pickle.loads(pickle.dumps(storage))):
-            with pytest.raises(RunError, match=r"nothing is published.*taken over.*process 1 of elsewhere"):
+            with pytest.raises(
+                RunError, match=r"nothing more is written.*taken over.*process 1 of elsewhere"
+            ):
                 each.check_locks()
     assert read_lock(storage, folder)["token"] == "x"
     storage.check_locks()  # it holds none
@@ -154,13 +160,17 @@ def test_run_whose_lock_was_taken_over_says_so_and_leaves_it(storage: RemoteStor
 def test_run_whose_lock_is_gone_says_so(storage: RemoteStorage, folder: str) -> None:
     with storage.lock(f"{folder}/lock", folder):
         storage.remove(f"{folder}/lock.json")
-        with pytest.raises(RunError, match=rf"nothing is published.*{folder} is gone"):
+        with pytest.raises(RunError, match=rf"nothing more is written.*{folder} is gone"):
             storage.check_locks()
 
 
-def test_job_on_a_cluster_outlives_its_lock(options: StoreOptions, folder: str) -> None:
+@pytest.mark.parametrize("kind", ["disk", "store"])
+def test_job_on_a_cluster_outlives_its_lock(
+    options: StoreOptions, folder: str, tmp_path: Path, kind: str
+) -> None:
     """It goes on when the command that has started it is stopped; its name is the lock on Dataflow."""
-    storage = RemoteStorage(options, checks_locks=False)
+    on_disk, folder = kind == "disk", str(tmp_path) if kind == "disk" else folder
+    storage = LocalStorage(checks_locks=False) if on_disk else RemoteStorage(options, checks_locks=False)
     with storage.lock(f"{folder}/lock", folder):
-        storage.remove(f"{folder}/lock.json")
+        storage.remove(f"{folder}/lock" if on_disk else f"{folder}/lock.json")
         storage.check_locks()

@@ -1,4 +1,4 @@
-"""Processes that take a lock at the same moment: ``python -m tests.support.cloud.lock_racers URL OPTIONS``.
+"""Processes that take a lock together: ``python -m tests.support.cloud.lock_racers FOLDER STORAGE``.
 
 Each says ``ready``, reads lines with a round and a time to start, tries to take the round's lock then, and
 answers with ``held`` or ``refused``.  A lock that it holds it keeps until the next line.
@@ -7,29 +7,39 @@ answers with ``held`` or ``refused``.  A lock that it holds it keeps until the n
 from __future__ import annotations
 
 import contextlib
-import json
+import pickle
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from collections.abc import Sequence
 
 from bioshards.corpus.errors import OutputMismatchError
-from bioshards.pipelines.storage.remote_storage import RemoteStorage
-from bioshards.pipelines.storage.store_options import StoreOptions
+from bioshards.corpus.storage.storage_protocol import Storage
 from tests.support.paths import REPOSITORY
 
 
-def race(url: str, options: StoreOptions, rounds: int) -> list[list[str]]:
-    """Return what both processes answered in each round."""
-    command = [sys.executable, "-m", "tests.support.cloud.lock_racers", url, json.dumps(asdict(options))]
+def race(
+    folder: str, storage: Storage, rounds: int, prefixes: Sequence[Sequence[str]] = ((), ())
+) -> list[list[str]]:
+    """Return what both processes answered in each round.
+
+    Args:
+        prefixes: commands that start each process.
+    """
+    module = "tests.support.cloud.lock_racers"
+    command = [sys.executable, "-m", module, folder, pickle.dumps(storage).hex()]
     with contextlib.ExitStack() as stack:
         racers = [
             stack.enter_context(
                 subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
+                    [*prefix, *command],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    cwd=REPOSITORY,
                 )
             )
-            for _ in range(2)
+            for prefix in prefixes
         ]
         assert [racer.stdout.readline() for racer in racers if racer.stdout] == ["ready\n"] * 2
         answers = []
@@ -46,9 +56,8 @@ def race(url: str, options: StoreOptions, rounds: int) -> list[list[str]]:
     return answers
 
 
-def _run(url: str, options: StoreOptions) -> None:
-    storage = RemoteStorage(options)
-    storage.exists(f"{url}/nothing")  # opens the connection
+def _run(folder: str, storage: Storage) -> None:
+    storage.exists(f"{folder}/nothing")  # opens the connection
     print("ready", flush=True)
     with contextlib.ExitStack() as stack:
         for line in sys.stdin:
@@ -56,7 +65,7 @@ def _run(url: str, options: StoreOptions) -> None:
             number, start_at = line.split()
             time.sleep(max(0, float(start_at) - time.time()))
             try:
-                stack.enter_context(storage.lock(f"{url}/{number}", url))
+                stack.enter_context(storage.lock(f"{folder}/{number}", folder))
                 answer = "held"
             except OutputMismatchError:
                 answer = "refused"
@@ -64,4 +73,4 @@ def _run(url: str, options: StoreOptions) -> None:
 
 
 if __name__ == "__main__":
-    _run(sys.argv[1], StoreOptions(**json.loads(sys.argv[2])))
+    _run(sys.argv[1], pickle.loads(bytes.fromhex(sys.argv[2])))

@@ -19,6 +19,8 @@ import torch
 from safetensors import SafetensorError
 from transformers import PreTrainedModel
 
+from bioshards.corpus.errors import RunError
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.train import checkpoint
 from bioshards.train.checkpoint import CheckpointError
 from tests.support import fork_server
@@ -56,7 +58,7 @@ def is_whole(folder: Path, text: str) -> bool:
 
 def save_checkpoints(run: Path, *steps: int, keep: int = 3) -> None:
     for step in steps:
-        checkpoint.save(str(run), step, partial(write_files, str(step)), keep)
+        checkpoint.save(LocalStorage(), str(run), step, partial(write_files, str(step)), keep)
 
 
 def list_names(run: Path) -> list[str]:
@@ -98,7 +100,7 @@ def test_existing_checkpoint_is_not_rewritten(tmp_path: Path) -> None:
     def fail_if_called(_folder: str) -> None:
         raise AssertionError
 
-    assert checkpoint.save(str(tmp_path), 1, fail_if_called, 3) == f"{tmp_path}/step-0000001"
+    assert checkpoint.save(LocalStorage(), str(tmp_path), 1, fail_if_called, 3) == f"{tmp_path}/step-0000001"
 
 
 def test_sweep_removes_only_temporary_files(tmp_path: Path) -> None:
@@ -111,6 +113,14 @@ def test_sweep_removes_only_temporary_files(tmp_path: Path) -> None:
         pass
     assert list_names(tmp_path) == [".lock", "log.jsonl", "run.json", "step-0000001", "tmp-notes"]
     assert is_whole(tmp_path / "step-0000001", "1")
+
+
+def test_process_that_has_lost_the_lock_of_its_run_writes_no_checkpoint(tmp_path: Path) -> None:
+    with checkpoint.claim(str(tmp_path)) as storage:
+        os.remove(tmp_path / ".lock")
+        with pytest.raises(RunError, match=r"nothing more is written.*is gone"):
+            checkpoint.save(storage, str(tmp_path), 1, partial(write_files, "1"), 3)
+    assert list_names(tmp_path) == []
 
 
 def checkpoint_folders(run: Path) -> list[Path]:

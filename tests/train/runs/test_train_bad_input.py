@@ -284,7 +284,7 @@ def test_locked_output_is_refused(read_error: ReadError, data: Path, tmp_path: P
     out.mkdir()
     with open(out / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert f"another process trains in {out}; wait for it or stop it" in read_error(data, out)
+        assert f"another run is writing {out}: process " in read_error(data, out)
     assert run_trainer(data, out, "--steps", 1) == 0
 
 
