@@ -17,20 +17,18 @@ from collections.abc import Callable, Iterator
 from typing import IO, BinaryIO, Final, Self, cast
 
 from bioshards.corpus.errors import BadFileError, BadRecordError
-from bioshards.corpus.xml.decoder import BLOCK_BYTES, BoundedGunzip
+from bioshards.corpus.xml.decoder import BLOCK_BYTES, BoundedGunzip, check_ratio
 
 ARCHIVE_EXTENSIONS: Final = (".tar.gz", ".tgz", ".tar", ".zip")
 """File name extensions of archives."""
 MAX_MEMBER_BYTES: Final = 64 << 20
 """Largest decompressed member: the limit of an article (article_stream.py)."""
-MAX_COMPRESSION_RATIO: Final = 200
-"""Largest ratio of decompressed to compressed bytes. XML has about 5; a bomb 1,000 and more."""
-RATIO_EXEMPT_BYTES: Final = 64 << 20
-"""Decompressed bytes below which the ratio is not checked."""
 MAX_NAME_LENGTH: Final = 4096
 """Longest member name in characters: PATH_MAX of Linux."""
 MAX_TAR_HEADER_BYTES: Final = 1 << 16
 """Longest header of a tar member, with its extensions. Real ones have a few thousand bytes at most."""
+MAX_ZIP_DIRECTORY_BYTES: Final = 64 << 20
+"""Longest directory of a zip archive, some 600,000 members. zipfile keeps it in ten times the memory."""
 MAX_GLOBAL_FIELDS: Final = 100
 """Most fields that global headers of a tar set. tarfile keeps them all, and copies them for every member;
 ``git archive`` writes one."""
@@ -117,16 +115,6 @@ def _check_member(name: str, is_regular: bool, size: int) -> BadRecordError | No
             "too-large", f"{name[:200]!r} has {size:,} bytes, more than {MAX_MEMBER_BYTES:,}"
         )
     return None
-
-
-def _check_ratio(packed_bytes: int, unpacked_bytes: int) -> None:
-    """Check the compression ratio of what was read of an archive.
-
-    Raises:
-        BadFileError: it is too high.
-    """
-    if unpacked_bytes > max(RATIO_EXEMPT_BYTES, MAX_COMPRESSION_RATIO * packed_bytes):
-        raise BadFileError("bomb", f"{packed_bytes:,} bytes unpack to more than {unpacked_bytes:,}")
 
 
 # tar
@@ -315,14 +303,9 @@ def _iter_decompressed_blocks(file: BinaryIO) -> Iterator[bytes]:
             block = file.read(BLOCK_BYTES)
         return
     gunzip = BoundedGunzip()
-    packed_bytes = unpacked_bytes = 0
     try:
         while block:
-            packed_bytes += len(block)
-            for chunk in gunzip.decompress(block):
-                unpacked_bytes += len(chunk)
-                _check_ratio(packed_bytes, unpacked_bytes)
-                yield chunk
+            yield from gunzip.decompress(block)
             block = file.read(BLOCK_BYTES)
         gunzip.finish()
     except BadFileError as error:
@@ -358,6 +341,21 @@ def _iter_zip_members(file: BinaryIO) -> Iterator[ArchiveMember]:
                 unpacked_bytes = content.unpacked_bytes
 
 
+class _BoundedReads:
+    """A file for zipfile, which reads an archive's directory at once, and its members in small pieces."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > MAX_ZIP_DIRECTORY_BYTES:
+            raise zipfile.BadZipFile(
+                f"it has {size:,} bytes, more than {MAX_ZIP_DIRECTORY_BYTES:,}: divide the archive"
+            )
+        return self._file.read(size)
+
+
 def _open_zip(file: BinaryIO) -> zipfile.ZipFile:
     """Open an archive, whose directory is at its end.
 
@@ -369,7 +367,7 @@ def _open_zip(file: BinaryIO) -> zipfile.ZipFile:
     if magic not in (b"PK\3\4", b"PK\5\6"):
         raise BadFileError("not-an-archive", f"it does not begin as a zip archive does: {magic!r}")
     try:
-        return zipfile.ZipFile(file)
+        return zipfile.ZipFile(cast(BinaryIO, _BoundedReads(file)))
     except _ZIP_ERRORS as error:
         if isinstance(error.__context__, OSError):  # zipfile reports a disk error as end of file
             raise error.__context__ from None
@@ -422,5 +420,5 @@ class _ZipContent:
         if not chunk and size and self._bytes_left:
             raise BadFileError("corrupt-archive", f"{name!r} is shorter than it states")
         self.unpacked_bytes += len(chunk)
-        _check_ratio(self._packed_bytes, self.unpacked_bytes)
+        check_ratio(self._packed_bytes, self.unpacked_bytes)
         return chunk

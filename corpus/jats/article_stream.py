@@ -50,7 +50,8 @@ def iter_articles(file: ByteStream, report: DecodingReport | None = None) -> Ite
     instructions; CDATA becomes text. Namespace declarations of its containers are added, so that it can be
     parsed alone.
 
-    Unknown children of a container are yielded too, so that the reader rejects and counts them.
+    Unknown children of a container are yielded too, so that the reader rejects and counts them; of an
+    article over the size limit, a :class:`~.element_stream.LongElement`.
 
     Raises:
         BadFileError: the file as a whole is unusable. Callers must discard the articles read so far.
@@ -99,7 +100,9 @@ def _iter_nested_articles(
     child_names = _CHILDREN_BY_CONTAINER[_local_name(root.name)]
     for element_name, xml in element_stream.iter_children(root, blocks, MAX_ARTICLE_BYTES):
         name = _local_name(element_name)
-        if name in child_names and name in _CHILDREN_BY_CONTAINER:
+        if isinstance(xml, element_stream.LongElement):
+            yield xml
+        elif name in child_names and name in _CHILDREN_BY_CONTAINER:
             inner_blocks = iter((xml,))
             yield from _iter_nested_articles(element_stream.read_root(inner_blocks), inner_blocks, namespaces)
         elif name not in _SERVER_MESSAGES:

@@ -22,7 +22,8 @@ from bioshards.corpus.storage.checksums import md5_of_file
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.corpus.xml.decoder import DecodingReport
+from bioshards.corpus.xml.decoder import DecodingReport, check_ratio
+from bioshards.corpus.xml.element_stream import check_length
 
 _MIRROR_FILE_NAME: Final = re.compile(r"PMC\d{1,10}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
 """File name of an article in a mirror (download/pmc/)."""
@@ -83,6 +84,7 @@ class ArticleReader:
                 yield SourceRecord(position, article.file, article.xml, [], error=article.error)
                 continue
             try:
+                check_length(article.xml)
                 key, document = self._document_builder.read_article(
                     article.xml, article.file, position, article.listed, self._keep_dropped
                 )
@@ -160,7 +162,10 @@ def _read_article_list(storage: Storage, source: SourceFile) -> list[_ArticleFil
     columns = [*ListedMetadata._fields, "file"]
     with open_source(storage, source.path) as file:
         try:
-            rows = pq.ParquetFile(file).read(columns).select(columns).to_pylist()
+            parquet = pq.ParquetFile(file)
+            groups = range(parquet.num_row_groups)
+            check_ratio(source.size, sum(parquet.metadata.row_group(i).total_byte_size for i in groups))
+            rows = parquet.read(columns).select(columns).to_pylist()
         except (pa.ArrowException, KeyError) as error:
             raise BadFileError("not-a-list", f"not a mirror's list of articles: {error}") from error
     mirror_folder, _, range_name = source.path.removesuffix(ARTICLE_LIST_EXTENSION).rpartition(

@@ -43,6 +43,8 @@ _ACCEPTED_FORMATS: Final = (
     "document in shards (pubmed:12345678, pmc:PMC123456.1, text:note-17), a comment after #, or blank"
 )
 _COMMENT_PATTERN: Final = re.compile(r"(?:^|\s)#.*", re.DOTALL)  # a DOI may contain a #
+MAX_LIST_BYTES: Final = 2 << 30
+"""Largest file of ids. All PMIDs and PMCIDs of 2026 have 0.5 GB."""
 _MAX_LINE_BYTES: Final = 1 << 16
 _SCHEMA: Final = pa.schema([pa.field("id", pa.string(), nullable=False)])
 _CHUNK_ROWS: Final = 100_000
@@ -72,7 +74,7 @@ def parse(file: BinaryIO, path: str) -> ListedIds:
         path: its path, for messages.
 
     Raises:
-        IdListError: a line is not an id.
+        IdListError: a line is not an id, or the file is too large.
     """
     ids = _iter_ids(file, path)
     chunks = []
@@ -150,7 +152,14 @@ def extend_decisions(
 
 
 def _iter_ids(file: BinaryIO, path: str) -> Iterator[str]:
+    num_bytes = 0
     for number, line in enumerate(iter(functools.partial(file.readline, _MAX_LINE_BYTES), b""), 1):
+        num_bytes += len(line)
+        if num_bytes > MAX_LIST_BYTES:
+            raise IdListError(
+                f"{path} has more than {MAX_LIST_BYTES >> 20:,} MiB, more than all ids of PubMed and PMC: "
+                "see that it is a list of ids"
+            )
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:

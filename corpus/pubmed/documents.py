@@ -24,7 +24,7 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text.cleaning import Cleaner
 from bioshards.corpus.xml import element_stream
 from bioshards.corpus.xml.decoder import ByteStream, DecodingReport, decode_xml
-from bioshards.corpus.xml.element_stream import pass_checks
+from bioshards.corpus.xml.element_stream import check_length, pass_checks
 
 MAX_RECORD_BYTES: Final = 32 << 20
 """Largest record. Real ones with thousands of references have less than 2 MB."""
@@ -76,6 +76,7 @@ class CitationReader:
         parsed: list[_ParsedRecord] = []
         for element, xml in batch:
             try:
+                check_length(xml)
                 parsed.append(
                     parse_citation(xml, is_checked, self._columns)
                     if element in _CITATION_ELEMENTS

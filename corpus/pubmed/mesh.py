@@ -21,6 +21,8 @@ DOWNLOAD_PAGE: Final = "https://www.nlm.nih.gov/databases/download/mesh.html"
 BRANCH_PREFIX: Final = "branch:"
 """Prefix of a name or tree number that stands for its branch."""
 
+MAX_TREE_BYTES: Final = 16 << 20
+"""Largest file of a tree. That of 2026 has 2.6 MB."""
 _TREE_NUMBER: Final = re.compile(r"[A-Z](?:\d\d(?:\.\d{3})*)?")
 
 
@@ -83,9 +85,14 @@ def parse_tree(file: BinaryIO, path: str) -> MeshTree:
         path: its path, for messages.
 
     Raises:
-        MeshTreeError: a line is not ``name;tree number``, or there is none.
+        MeshTreeError: a line is not ``name;tree number``, there is none, or too much.
     """
-    data = file.read()
+    data = file.read(MAX_TREE_BYTES + 1)
+    if len(data) > MAX_TREE_BYTES:
+        raise MeshTreeError(
+            f"{path} has more than {MAX_TREE_BYTES >> 20} MiB, and so is no tree of MeSH; give NLM's file "
+            f"mtrees2026.bin ({DOWNLOAD_PAGE})"
+        )
     name_by_number: dict[str, str] = {}
     for number, line in enumerate(data.splitlines(), 1):
         if not line.strip():

@@ -39,14 +39,19 @@ from bioshards.corpus.storage.source_file import (
 )
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_files import DEFAULT_ID_FIELD, TextFilesConfig
+from bioshards.corpus.xml.decoder import check_ratio
 
 MAX_RECORD_BYTES: Final = 32 << 20
 """Largest record: a line of JSON, a document of plain text.  A larger one is passed over in pieces."""
 MAX_ROW_GROUP_BYTES: Final = 4 << 30
 """Largest row group of Parquet: its columns to read, decompressed."""
+MIN_RECORD_BYTES: Final = 256
+"""What a record counts at least when the size of a file is compared with what it unpacks to."""
 _REJECTED_BYTES: Final = 1000
 """Bytes of a record over the limit that are kept."""
-_PARQUET_BATCH_ROWS: Final = 256
+_MAX_BATCH_ROWS: Final = 8
+_MAX_BATCH_BYTES: Final = 1 << 30
+"""Memory of a batch of Parquet rows. A dictionary repeats a value of the row group's size in every row."""
 _WANTED: Final = ".jsonl, .json, .ndjson and .txt, also with .gz, .bz2, .xz or .zst, and .parquet"
 
 
@@ -123,8 +128,18 @@ def iter_raw_records(file: BinaryIO, name: str, config: TextFilesConfig) -> Iter
         config: names of the fields.
 
     Raises:
-        BadFileError: the file as a whole is unusable.
+        BadFileError: the file as a whole is unusable, or a bomb.
     """
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    unpacked_bytes = 0
+    for record in _iter_format(file, name, config, size):
+        unpacked_bytes += max(len(record.raw), MIN_RECORD_BYTES)
+        check_ratio(size, unpacked_bytes)
+        yield record
+
+
+def _iter_format(file: BinaryIO, name: str, config: TextFilesConfig, size: int) -> Iterator[RawRecord]:
     read_format = FORMATS[next(extension for extension in FORMATS if name.lower().endswith(extension))]
     start = file.read(max(map(len, _COMPRESSION_BY_MAGIC)))
     if not start:
@@ -134,11 +149,11 @@ def iter_raw_records(file: BinaryIO, name: str, config: TextFilesConfig) -> Iter
         (_COMPRESSION_BY_MAGIC[magic] for magic in _COMPRESSION_BY_MAGIC if start.startswith(magic)), None
     )
     if compression is None:
-        yield from read_format(file, config)
+        yield from read_format(file, config, size)
         return
     try:
         with _open_compressed(file, compression) as content:
-            yield from read_format(content, config)
+            yield from read_format(content, config, size)
     except TransientStorageError:
         raise
     except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
@@ -170,22 +185,22 @@ def _open_compressed(file: BinaryIO, compression: str) -> BinaryIO:
     return cast(BinaryIO, io.BufferedReader(stream))
 
 
-def _iter_json_lines(file: BinaryIO, config: TextFilesConfig) -> Iterator[RawRecord]:
+def _iter_json_lines(file: BinaryIO, config: TextFilesConfig, size: int) -> Iterator[RawRecord]:
     """Yield the records of a file with a JSON object a line; blank lines are passed over."""
-    for number, line, is_whole in _iter_lines(file):
+    for number, line, is_whole in _iter_lines(file, size):
         if line.strip():
             yield RawRecord(line, f"line {number}", _parse_json(line) if is_whole else _make_size_error())
 
 
-def _iter_plain_text(file: BinaryIO, config: TextFilesConfig) -> Iterator[RawRecord]:
+def _iter_plain_text(file: BinaryIO, config: TextFilesConfig, size: int) -> Iterator[RawRecord]:
     """Yield the documents of a file of plain text, between blank lines."""
     lines: list[bytes] = []
-    first_number = size = 0
-    for number, line, is_whole in itertools.chain(_iter_lines(file), [(0, b"", True)]):
+    first_number = num_bytes = 0
+    for number, line, is_whole in itertools.chain(_iter_lines(file, size), [(0, b"", True)]):
         if line.strip():
             first_number = first_number or number
-            size += len(line) if is_whole else MAX_RECORD_BYTES + 1
-            if size <= MAX_RECORD_BYTES or not lines:
+            num_bytes += len(line) if is_whole else MAX_RECORD_BYTES + 1
+            if num_bytes <= MAX_RECORD_BYTES or not lines:
                 lines.append(line)
         elif lines:
             raw = b"".join(lines)
@@ -194,21 +209,23 @@ def _iter_plain_text(file: BinaryIO, config: TextFilesConfig) -> Iterator[RawRec
                 fields = {config.id_field: None, config.text_field: raw.decode()}
             except UnicodeDecodeError as error:
                 fields = _make_utf8_error(error)
-            if size > MAX_RECORD_BYTES:
+            if num_bytes > MAX_RECORD_BYTES:
                 raw, fields = raw[:_REJECTED_BYTES], _make_size_error()
             yield RawRecord(raw, f"line {first_number}", fields)
-            lines, first_number, size = [], 0, 0
+            lines, first_number, num_bytes = [], 0, 0
 
 
-def _iter_parquet(file: BinaryIO, config: TextFilesConfig) -> Iterator[RawRecord]:
+def _iter_parquet(file: BinaryIO, config: TextFilesConfig, size: int) -> Iterator[RawRecord]:
     """Yield the rows of a Parquet file, of which only the columns of the fields are read."""
     number = 0
     try:
         parquet = pq.ParquetFile(file, buffer_size=1 << 20)
         columns = _select_columns(parquet.schema_arrow.names, config)
         for index in range(parquet.num_row_groups):
-            _check_row_group(parquet.metadata.row_group(index), index, columns)
-            for batch in parquet.iter_batches(_PARQUET_BATCH_ROWS, [index], columns, use_threads=False):
+            group_bytes = _check_row_group(parquet.metadata.row_group(index), index, columns)
+            check_ratio(size, group_bytes)
+            rows = max(1, min(_MAX_BATCH_ROWS, _MAX_BATCH_BYTES // (group_bytes + 1)))
+            for batch in parquet.iter_batches(rows, [index], columns, use_threads=False):
                 for cells in zip(*batch.columns, strict=True):
                     number += 1
                     yield _make_row_record(number, dict(zip(batch.schema.names, cells, strict=True)))
@@ -222,18 +239,38 @@ def _iter_parquet(file: BinaryIO, config: TextFilesConfig) -> Iterator[RawRecord
         ) from error
 
 
-def _iter_lines(file: BinaryIO) -> Iterator[tuple[int, bytes, bool]]:
-    """Yield (number from 1, line, True) for each line; of one over the limit its first bytes, and False."""
-    number = 0
+def _iter_lines(file: BinaryIO, size: int) -> Iterator[tuple[int, bytes, bool]]:
+    """Yield (number from 1, line, True) for each line; of one over the limit its first bytes, and False.
+
+    Of blank lines in a row the first is yielded.
+
+    Raises:
+        BadFileError: there is too much of it for a file of this size.
+    """
+    number = unpacked_bytes = 0
     while line := file.readline(MAX_RECORD_BYTES + 1):
         number += 1
+        unpacked_bytes += len(line)
         piece = line
         while len(piece) > MAX_RECORD_BYTES and not piece.endswith(b"\n"):
             piece = file.readline(MAX_RECORD_BYTES + 1)
+            unpacked_bytes += len(piece)
+            check_ratio(size, unpacked_bytes)
+        check_ratio(size, unpacked_bytes)
         is_whole = piece is line
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
         yield number, line if is_whole else line[:_REJECTED_BYTES], is_whole
+        while blank := _read_blank_lines(file) if line.isspace() else b"":
+            number += blank.count(b"\n")
+            unpacked_bytes += len(blank)
+            check_ratio(size, unpacked_bytes)
+
+
+def _read_blank_lines(file: BinaryIO) -> bytes:
+    """Read the blank lines that come next and are in the file's buffer; a line at a time takes minutes."""
+    ahead = cast(io.BufferedReader, file).peek(1)
+    return file.read(ahead.rfind(b"\n", 0, len(ahead) - len(ahead.lstrip())) + 1)
 
 
 def _parse_json(line: bytes) -> Mapping[str, object] | BadRecordError:
@@ -271,14 +308,14 @@ def _select_columns(names: Sequence[str], config: TextFilesConfig) -> list[str]:
     return [name for name in (config.id_field, config.text_field, config.title_field) if name in names]
 
 
-def _check_row_group(metadata: pq.RowGroupMetaData, index: int, columns: Sequence[str]) -> None:
-    """Check that a row group can be read.
+def _check_row_group(metadata: pq.RowGroupMetaData, index: int, columns: Sequence[str]) -> int:
+    """Check that a row group can be read, and return its bytes, decompressed.
 
     Raises:
         BadFileError: it is too large.
     """
     chunks = [metadata.column(number) for number in range(metadata.num_columns)]
-    size = sum(
+    size: int = sum(
         chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns
     )
     if size > MAX_ROW_GROUP_BYTES:
@@ -287,6 +324,7 @@ def _check_row_group(metadata: pq.RowGroupMetaData, index: int, columns: Sequenc
             f"its row group {index + 1} has {size / 1e9:.1f} GB of text, more than "
             f"{MAX_ROW_GROUP_BYTES >> 30} GiB: write it with smaller row groups",
         )
+    return size
 
 
 def _make_row_record(number: int, cells: Mapping[str, pa.Scalar]) -> RawRecord:
@@ -301,7 +339,7 @@ def _make_row_record(number: int, cells: Mapping[str, pa.Scalar]) -> RawRecord:
     return RawRecord(raw, f"row {number}", error or fields)
 
 
-_ReadFormat = Callable[[BinaryIO, TextFilesConfig], Iterator[RawRecord]]
+_ReadFormat = Callable[[BinaryIO, TextFilesConfig, int], Iterator[RawRecord]]
 _LINE_FORMATS: Final[Mapping[str, _ReadFormat]] = {
     ".jsonl": _iter_json_lines,
     ".ndjson": _iter_json_lines,

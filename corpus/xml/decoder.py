@@ -28,6 +28,10 @@ BLOCK_BYTES: Final = 1 << 18
 """Bytes decompressed at a time: fits into a core's cache from decompression to parsing."""
 MAX_FILE_BYTES: Final = 8 << 30
 """Largest decompressed file. Real files are below 1 GB (SOURCES.md section 6)."""
+MAX_COMPRESSION_RATIO: Final = 200
+"""Largest ratio of decompressed to compressed bytes. XML has about 5; a bomb 1,000 and more."""
+RATIO_EXEMPT_BYTES: Final = 64 << 20
+"""Decompressed bytes below which the ratio is not checked."""
 MAX_MARKUP_BYTES: Final = 32 << 20
 """Longest comment, processing instruction or CDATA section."""
 
@@ -95,18 +99,34 @@ _GZIP_WINDOW_BITS: Final = 31
 _GzipError = cast(type[Exception], gzip_library.error)
 
 
+def check_ratio(packed_bytes: int, unpacked_bytes: int) -> None:
+    """Check the compression ratio of what was read of a file.
+
+    Raises:
+        BadFileError: it is too high.
+    """
+    if unpacked_bytes > max(RATIO_EXEMPT_BYTES, MAX_COMPRESSION_RATIO * packed_bytes):
+        raise BadFileError(
+            "bomb",
+            f"{packed_bytes:,} bytes unpack to more than {unpacked_bytes:,}, as no text does. If it is to be "
+            "read, give it uncompressed",
+        )
+
+
 class BoundedGunzip:
     """Streaming gunzip with bounded output: each chunk has at most :data:`BLOCK_BYTES`."""
 
     def __init__(self) -> None:
+        self._packed_bytes = self._unpacked_bytes = 0
         self._decompressor = gzip_library.decompressobj(_GZIP_WINDOW_BITS)
 
     def decompress(self, data: bytes) -> Iterator[bytes]:
         """Yield the decompressed chunks of the next compressed bytes.
 
         Raises:
-            BadFileError: the data is damaged.
+            BadFileError: the data is damaged, or a bomb.
         """
+        self._packed_bytes += len(data)
         while data:
             if self._decompressor.eof:
                 data = data.lstrip(b"\0")  # padding; anything else starts a new member
@@ -121,6 +141,8 @@ class BoundedGunzip:
                 raise BadFileError("corrupt-gzip", f"gzip data is damaged: {error}") from error
             data = self._decompressor.unconsumed_tail or self._decompressor.unused_data
             if chunk:
+                self._unpacked_bytes += len(chunk)
+                check_ratio(self._packed_bytes, self._unpacked_bytes)
                 yield chunk
 
     def finish(self) -> None:

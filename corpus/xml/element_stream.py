@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.errors import BadFileError, BadRecordError
 
 _ATTRIBUTES = rb"""(?:\s++[^\s=<>"'/]++\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+'))*+\s*+"""
 START_TAG: Final = re.compile(rb"<([A-Za-z_][\w.:-]*+)(" + _ATTRIBUTES + rb")(/?)>")
@@ -25,6 +25,8 @@ _FIRST_TAG = re.compile(rb"\s*+" + START_TAG.pattern)
 _DOCTYPE = re.compile(rb"""<!DOCTYPE(?:[^\["'>]|"[^"]*"|'[^']*')*+>""")
 _PROLOG_BYTES: Final = 1 << 16
 _TAG_BYTES: Final = 1 << 16
+_REJECTED_BYTES: Final = 1000
+"""Bytes of an element over the limit that are kept."""
 
 
 class RootElement(NamedTuple):
@@ -45,6 +47,29 @@ class RootElement(NamedTuple):
     start: int
     content_start: int
     is_empty: bool
+
+
+class LongElement(bytes):
+    """The beginning of an element that is over the size limit; its other bytes were passed over.
+
+    Attributes:
+        num_bytes: of the element, rounded up to a block.
+    """
+
+    num_bytes = 0
+
+
+def check_length(xml: bytes) -> None:
+    """Check that an element is whole.
+
+    Raises:
+        BadRecordError: it is over the size limit.
+    """
+    if isinstance(xml, LongElement):
+        raise BadRecordError(
+            "record-too-long",
+            f"it has {xml.num_bytes / 1e6:,.0f} MB, more than is read of one, and begins {xml[:60]!r}",
+        )
 
 
 def read_root(blocks: Iterator[bytes]) -> RootElement:
@@ -73,13 +98,15 @@ def read_root(blocks: Iterator[bytes]) -> RootElement:
 def iter_children(root: RootElement, blocks: Iterator[bytes], max_bytes: int) -> Iterator[tuple[str, bytes]]:
     """Yield ``(element name, bytes)`` for each child element of the root, in order.
 
+    Of a child over the limit a :class:`LongElement` is yielded.
+
     Args:
         root: result of :func:`read_root`.
         blocks: the blocks after ``root.buffer``.
         max_bytes: size limit of a child.
 
     Raises:
-        BadFileError: the file is malformed or truncated, or a child is too long.
+        BadFileError: the file is malformed or truncated.
     """
     buffer, start = root.buffer, root.content_start
     if root.is_empty:
@@ -102,21 +129,15 @@ class _BlockReader:
     def __init__(self, blocks: Iterator[bytes], root_name: str | None) -> None:
         self._blocks, self._root_name = blocks, root_name
 
-    def read_block(self, beginning: bytes, size: int, max_bytes: int) -> bytes:
+    def read_block(self, beginning: bytes) -> bytes:
         """Return the next block.
 
         Args:
             beginning: start of the incomplete element, for error messages.
-            size: bytes of the element read so far.
-            max_bytes: size limit of the element.
 
         Raises:
-            BadFileError: the element is too long, or the file ends.
+            BadFileError: the file ends.
         """
-        if size > max_bytes:
-            raise BadFileError(
-                "record-too-long", f"no end in {max_bytes:,} bytes of what begins {beginning[:60]!r}"
-            )
         block = next(self._blocks, None)
         if block is None:
             raise BadFileError(
@@ -150,10 +171,11 @@ def _iter_elements(
                 return
             start = tag.start(2) - 1
             position = tag.end() if tag[3] else _find_end(buffer, tag.end(), tag[2])
-            if not position:
-                buffer, position = _read_whole_element(buffer[start:], tag[2], reader, max_bytes)
-                start = 0
-            yield name, buffer[start:position]
+            if position:
+                xml = buffer[start:position]
+            else:
+                xml, buffer = _read_whole_element(buffer[start:], tag[2], reader, max_bytes)
+            yield name, xml
             if root_name is None:
                 reader.expect_end(buffer[position:])
                 return
@@ -161,25 +183,32 @@ def _iter_elements(
         if match := _STRAY_TEXT.match(buffer, position):
             stray = buffer[match.end() - 1 : match.end() + 59]
             raise BadFileError("malformed-xml", f"text between two records: {stray!r}")
-        beginning = buffer[position:].lstrip()
-        buffer, position = (
-            beginning + reader.read_block(beginning, len(beginning), min(max_bytes, _TAG_BYTES)),
-            0,
-        )
+        buffer, position = buffer[position:].lstrip(), 0
+        if len(buffer) > min(max_bytes, _TAG_BYTES):
+            raise BadFileError("record-too-long", f"no end of the tag that begins {buffer[:60]!r}")
+        buffer += reader.read_block(buffer)
 
 
 def _read_whole_element(
     beginning: bytes, name: bytes, reader: _BlockReader, max_bytes: int
-) -> tuple[bytes, int]:
-    """Read until the element is complete. Return the bytes read and the offset of its end."""
+) -> tuple[bytes, bytes]:
+    """Read until the element is complete. Return it and the bytes read after it."""
     chunks, total_bytes, tail, end = [beginning], len(beginning), beginning, 0
+    is_long = False
     while not end:
-        block = reader.read_block(beginning, total_bytes, max_bytes)
+        if total_bytes > max_bytes:
+            is_long, chunks = True, []
+        block = reader.read_block(beginning[:_REJECTED_BYTES])
         chunks.append(block)
         total_bytes += len(block)
-        tail = tail[tail.rfind(b"<") :] + block  # keep an incomplete end tag
+        tail = tail[max(tail.rfind(b"<"), len(tail) - _TAG_BYTES) :] + block  # keep an incomplete end tag
         end = _find_end(tail, 0, name)
-    return b"".join(chunks), total_bytes - len(tail) + end
+    if is_long:
+        element = LongElement(beginning[:_REJECTED_BYTES])
+        element.num_bytes = total_bytes
+        return element, tail[end:]
+    xml = b"".join(chunks)
+    return xml[: len(xml) - (len(tail) - end)], tail[end:]
 
 
 _END_TAG_CLOSE = re.compile(rb"\s*+>")

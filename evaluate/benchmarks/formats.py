@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
@@ -166,8 +167,8 @@ def _parse_json(path: str, text: str, first_line: int) -> Any:
 def _check_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise InvalidValueError(f"an object has {next(key for key in keys if keys.count(key) > 1)!r} twice")
+        counts = Counter(key for key, _ in pairs)
+        raise InvalidValueError(f"an object has {next(key for key in counts if counts[key] > 1)!r} twice")
     return members
 
 

@@ -21,6 +21,7 @@ from bioshards.corpus import archives
 from bioshards.corpus.archives import iter_members
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.jats.article_stream import iter_articles
+from bioshards.corpus.xml import decoder
 from tests.support.corpus.archive_bytes import ArchiveFiles, TrickleReader, pack_tar, pack_tar_gz, pack_zip
 
 FIRST_ARTICLE = b"<article><front/><body><p>One.</p></body></article>"
@@ -672,7 +673,7 @@ def test_tar_of_many_members_takes_bounded_memory() -> None:
 
 
 def test_gzip_bomb_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "RATIO_EXEMPT_BYTES", 1 << 20)
+    monkeypatch.setattr(decoder, "RATIO_EXEMPT_BYTES", 1 << 20)
     for name in ("PMC1.xml", "PMC1.pdf"):  # skipped or not
         bomb = gzip.compress(pack_tar([(name, bytes(30_000_000))]))
         assert measure_peak_memory(lambda bomb=bomb: read_archive_error(bomb, "a.tar.gz")) < 12_000_000  # type: ignore[misc]
@@ -680,16 +681,25 @@ def test_gzip_bomb_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_zip_bomb_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "RATIO_EXEMPT_BYTES", 1 << 20)
+    monkeypatch.setattr(decoder, "RATIO_EXEMPT_BYTES", 1 << 20)
     bomb = pack_zip([(f"PMC{number}.xml", bytes(3_000_000)) for number in range(5)])
     assert measure_peak_memory(lambda: read_archive_error(bomb, "a.zip")) < 9_000_000
     assert read_archive_error(bomb, "a.zip").reason == "bomb"
     assert read_archive_error(bomb, "a.zip", read=False).reason == "bomb"
 
 
+def test_zip_directory_is_bounded_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = pack_zip([(f"{number}.txt", b"") for number in range(3000)])
+    assert not unpack(archive, "a.zip")
+    monkeypatch.setattr(archives, "MAX_ZIP_DIRECTORY_BYTES", 100_000)
+    error = read_archive_error(archive, "a.zip")
+    assert str(error).startswith("corrupt-archive: its directory cannot be read: it has 1")
+    assert str(error).endswith("more than 100,000: divide the archive")
+
+
 def test_overlapping_members_of_a_zip_are_a_bomb(monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory of 2,000 entries that all point to the same data."""
-    monkeypatch.setattr(archives, "RATIO_EXEMPT_BYTES", 1 << 20)
+    monkeypatch.setattr(decoder, "RATIO_EXEMPT_BYTES", 1 << 20)
     archive = pack_zip([("PMC1.xml", bytes(500_000))])
     directory, end = archive.index(b"PK\1\2"), archive.index(b"PK\5\6")
     directory_entries = archive[directory:end] * 2000
@@ -701,7 +711,7 @@ def test_overlapping_members_of_a_zip_are_a_bomb(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.thorough
 def test_highly_compressible_text_is_not_a_bomb(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "RATIO_EXEMPT_BYTES", 1 << 20)
+    monkeypatch.setattr(decoder, "RATIO_EXEMPT_BYTES", 1 << 20)
     words = ["cells", "were", "grown", "in", "medium", "<p>", "</p>", "with", "and", "without"]
     text = " ".join(random.Random(1).choices(words, k=400_000)).encode()
     files = [("PMC1.xml", text), ("PMC2.xml", text)]

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.errors import BadFileError, BadRecordError
 from bioshards.corpus.jats import article_stream
 from bioshards.corpus.jats.article_stream import iter_articles
 from bioshards.corpus.xml import decoder
+from bioshards.corpus.xml.element_stream import check_length
 
 XLINK = b'xmlns:xlink="http://www.w3.org/1999/xlink"'
 DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -360,7 +361,11 @@ def test_article_above_the_size_limit_is_too_long(monkeypatch: pytest.MonkeyPatc
     for step in (50, 300):
         assert list_articles(build_package(*[fits] * 20), step) == [fits] * 20
         assert list_articles(fits, step) == [fits]
-        assert catch_error(build_package(fits, long), step).reason == "record-too-long"
+        first, cut, last = list_articles(build_package(fits, long, fits), step)
+        assert (first, last) == (fits, fits), "the others are kept"
+        assert long.startswith(cut)
+        with pytest.raises(BadRecordError, match=r"record-too-long: .* begins b'<article><p>x"):
+            check_length(cut)
         assert catch_error(long, step).reason == "record-too-long"
 
 

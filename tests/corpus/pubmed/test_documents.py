@@ -28,6 +28,7 @@ from bioshards.corpus.source_record import SourceRecord
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.xml import decoder
+from bioshards.corpus.xml.element_stream import check_length
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.hypothesis_profiles import examples
 
@@ -615,9 +616,15 @@ def test_gzip_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_record_above_the_size_limit_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "MAX_RECORD_BYTES", 1000)
-    endless_record = b"<PubmedArticleSet>" + FIRST + b"<PubmedArticle>" + b"<A>x</A>" * 1000
+    start, long = b"<PubmedArticleSet>" + FIRST, b"<PubmedArticle>" + b"<A>x</A>" * 1000
+    end = b"</PubmedArticle>" + FIRST + b"</PubmedArticleSet>"
     for step in (50, 512):
-        assert catch_error(endless_record, step).reason == "record-too-long"
+        assert catch_error(start + long, step).reason == "truncated-xml"
+        records = list(iter_records(SlowFile(start + long + end, step)))
+        assert [name for name, _ in records] == ["PubmedArticle"] * 3
+        assert records[0] == records[2], "the others are kept"
+        with pytest.raises(BadRecordError, match=r"record-too-long: .* begins b'<PubmedArticle><A>x"):
+            check_length(records[1][1])
     endless_start_tag = b"<PubmedArticleSet>" + FIRST + b"<PubmedArticle" + b" " * 5000
     assert catch_error(endless_start_tag, 100).reason == "record-too-long"
     fits = b"<PubmedArticle>" + b"<A>x</A>" * 50 + b"</PubmedArticle>"
@@ -777,6 +784,15 @@ def read_records(path: Path, *records: str) -> list[SourceRecord]:
     path.write_bytes(pubmed_set_xml(*records))
     source = SourceFile(26, 1, path.name, str(path), path.stat().st_size, "")
     return list(CitationReader(PubMedConfig()).read_records(LocalStorage(), source))
+
+
+def test_a_record_over_the_limit_is_rejected_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "MAX_RECORD_BYTES", 100_000)
+    monkeypatch.setattr(decoder, "BLOCK_BYTES", 1 << 12)
+    long = f"<PubmedArticle>{'<A>x</A>' * 20_000}</PubmedArticle>"
+    records = read_records(tmp_path / "pubmed26n0001.xml", citation_xml(1), long, citation_xml(3))
+    assert [record.error and record.error.reason for record in records] == [None, "record-too-long", None]
+    assert len(records[1].raw) == 1000
 
 
 def test_records_of_several_batches_keep_their_order(tmp_path: Path) -> None:

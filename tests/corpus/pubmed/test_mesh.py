@@ -65,6 +65,7 @@ def test_unknown_branch_is_refused(names: str, message: str) -> None:
         (b"Rest;G1\n", "line 1"),
         (b";G11\n", "line 1"),
         (b"\xff\xfe;G11\n", "line 1"),
+        (b"Rest;G11\n" * 2_000_000, "tree.bin has more than 16 MiB"),
     ],
 )
 def test_other_file_is_refused(data: bytes, message: str) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import bz2
 import dataclasses
 import gzip
+import io
 import json
 import lzma
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from bioshards.corpus.errors import BadFileError, InputNotFoundError, InvalidVal
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.text_files import TextFilesConfig
 from bioshards.corpus.text_files.documents import TextFileReader
-from bioshards.corpus.text_files.records import discover_sources
+from bioshards.corpus.text_files.records import discover_sources, iter_raw_records
 
 TEXT = "The heart was examined. It was large.\r\n \r\nThe liver\twas\x00not.\n"
 SENTENCES = ["The heart was examined.", "It was large.", "The liver was not."]
@@ -158,6 +159,85 @@ def test_records_over_the_limit_are_passed_over_in_pieces(
     pq.write_table(pa.table({"text": ["a" * 200]}), tmp_path / "a.parquet")
     with pytest.raises(BadFileError, match="too-large: its row group 1 "):
         read(tmp_path / "a.parquet")
+
+
+def repeat_in_parquet(text: str, rows: int) -> bytes:
+    """Return a Parquet file with a text once and a reference to it in every row."""
+    table = pa.table(
+        {"text": pa.DictionaryArray.from_arrays(pa.array([0] * rows), pa.array([text], pa.string()))}
+    )
+    file = io.BytesIO()
+    pq.write_table(table, file, compression="zstd")
+    return file.getvalue()
+
+
+BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "blank lines": ("a.txt.gz", lambda: gzip.compress(b"\n" * 3_000_000)),
+    "blanks": ("a.jsonl.bz2", lambda: bz2.compress(b" " * 3_000_000)),
+    "a line": ("a.jsonl.xz", lambda: lzma.compress(b'{"text": "' + b"a" * 3_000_000)),
+    "empty records": ("a.jsonl.zst", lambda: COMPRESSORS[".zst"](b"{}\n" * 10_000)),
+    "a text in many rows": ("a.parquet", lambda: repeat_in_parquet("cells " * 10_000, 100)),
+    "rows of nothing": ("a.parquet", lambda: repeat_in_parquet("", 10_000)),
+    "a row group": ("a.parquet", lambda: repeat_in_parquet("a" * 3_000_000, 1)),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_file_that_grows_beyond_reason_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bomb: str
+) -> None:
+    monkeypatch.setattr("bioshards.corpus.xml.decoder.RATIO_EXEMPT_BYTES", 1 << 20)
+    name, make_data = BOMBS[bomb]
+    (tmp_path / name).write_bytes(make_data())
+    with pytest.raises(BadFileError, match=r"bomb: .* unpack to more than .* give it uncompressed"):
+        read(tmp_path / name)
+
+
+class CountedFile(io.BufferedReader):
+    """A file that counts the lines and blocks read of it."""
+
+    steps = 0
+
+    def readline(self, size: int | None = -1) -> bytes:
+        self.steps += 1
+        return super().readline(size)
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.steps += 1
+        return super().read(size)
+
+
+def test_blank_lines_are_read_in_blocks() -> None:
+    data = b"First.\n" + b"\n \n" * 1_000_000 + b"\nLast."
+    file = CountedFile(io.BytesIO(data))
+    records = list(iter_raw_records(file, "a.txt", TextFilesConfig()))
+    assert [(record.raw, record.place) for record in records] == [
+        (b"First.\n", "line 1"),
+        (b"Last.", "line 2000003"),
+    ]
+    assert file.steps < 1000
+
+
+def test_a_batch_of_parquet_is_small_where_values_may_be_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dictionary may repeat a text of the row group's size in every row: the batch is made for that."""
+    sizes: list[int] = []
+    iter_batches = pq.ParquetFile.iter_batches
+
+    def note_size(
+        file: pq.ParquetFile, rows: int, *args: object, **settings: object
+    ) -> Iterator[pa.RecordBatch]:
+        sizes.append(rows)
+        yield from iter_batches(file, rows, *args, **settings)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", note_size)
+    path = tmp_path / "a.parquet"
+    for text in ("short", "long" * 100_000):
+        path.write_bytes(repeat_in_parquet(text, 3))
+        monkeypatch.setattr("bioshards.corpus.text_files.records._MAX_BATCH_BYTES", 1_000_000)
+        assert len(read(path)[0]) == 3
+    assert sizes == [8, 2]
 
 
 def test_text_that_is_empty_is_dropped_not_rejected(tmp_path: Path) -> None:

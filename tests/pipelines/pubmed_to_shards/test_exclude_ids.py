@@ -340,6 +340,15 @@ def test_invalid_line_is_reported(line: bytes, message: str) -> None:
     assert "PMC123456" in str(raised.value)
 
 
+def test_list_of_more_than_all_ids_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(id_lists, "MAX_LIST_BYTES", 10 << 20)
+    assert len(parse_ids(b"\n" * (5 << 20) + b"1\n")) == 1
+    with pytest.raises(
+        id_lists.IdListError, match=r"ids\.txt has more than 10 MiB, .*: see that it is a list"
+    ):
+        parse_ids(b"\n" * (11 << 20))
+
+
 def test_ids_are_normalised() -> None:
     assert parse_ids(b"") == parse_ids(b"\n  \n#1\n # 2") == []
     assert parse_ids(b"7\npubmed:7\npmid:7\npubmed:7 #8") == ["7"]
