@@ -324,7 +324,7 @@ _MISSPELT_RATIO: Final = 0.85
 similar to one (tests/pipelines/dataflow/test_dataflow_settings.py)."""
 
 
-_ADDRESS_OF_USER: Final = re.compile(r"https?://[^/@\s]*@", re.IGNORECASE)
+_ADDRESS_OF_USER: Final = re.compile(r"(?:https?://|\w+://[^/@\s]*:)[^/@\s]*@", re.IGNORECASE)
 
 
 class Parser(OptionParser, Generic[OptionsT]):

@@ -52,6 +52,8 @@ _BLOCKED = re.compile(
     re.IGNORECASE,
 )
 """Words of the page with which a server blocks a network."""
+_ABUSE_PAGE = re.compile(r"\b(?:abuse|misuse|blocked)\b", re.IGNORECASE)
+"""Words of the address of such a page: NCBI's is https://misuse.ncbi.nlm.nih.gov/error/abuse.shtml."""
 
 
 class DownloadError(RunError):
@@ -333,8 +335,11 @@ def resolve_redirect(url: str, location: str) -> str:
 
     Raises:
         RefusedError: it leads to another host or is malformed; the message says what to do.
+        OutageError: it leads to the page of a server that blocks this network.
     """
     quoted = quote(location)
+    if _ABUSE_PAGE.search(location):
+        raise _make_block_error(url, f"It redirects to {quoted}")
     options = "--pubmed-url, --pmc-url or --europepmc-url"
     try:
         target = urljoin(url, location)
@@ -402,12 +407,16 @@ def _raise_if_blocked(url: str, page: bytes) -> None:
     text = " ".join(_MARKUP.sub(" ", page[:_MAX_NOTICE_BYTES].decode("utf-8", "replace")).split())
     if match := _BLOCKED.search(text):
         notice = quote(text[max(0, match.start() - 20) :])
-        error = OutageError(f"{url}: the server blocks this network. Its page says: {notice!r}")
-        error.hint = (
-            "Start no other download: it would prolong the block. Wait, or write to the address on the page "
-            "(NCBI: info@ncbi.nlm.nih.gov); --contact tells a server whom to ask"
-        )
-        raise error
+        raise _make_block_error(url, f"Its page says: {notice!r}")
+
+
+def _make_block_error(url: str, notice: str) -> OutageError:
+    error = OutageError(f"{url}: the server blocks this network. {notice}")
+    error.hint = (
+        "Start no other download: it would prolong the block. Wait, or write to the address on the page "
+        "(NCBI: info@ncbi.nlm.nih.gov); --contact tells a server whom to ask"
+    )
+    return error
 
 
 def _find_innermost_reason(error: Exception) -> str:

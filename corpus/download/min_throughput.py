@@ -1,6 +1,8 @@
-"""Adapter of requests against slow servers: a time limit for headers, a minimum throughput for bodies.
+"""Adapter of requests against servers that are slow, or that send what is no body.
 
-The socket's time-out bounds the wait for the next byte only; a byte a second would keep a request for days.
+Headers have a time limit, bodies a minimum throughput: the socket's time-out bounds the wait for the next
+byte only, and a byte a second would keep a request for days. What surrounds a body has a limit in bytes:
+interim responses (100 Continue), trailers and the extensions of chunks have no end of their own.
 """
 
 from __future__ import annotations
@@ -9,18 +11,24 @@ import functools
 import http.client
 import io
 import time
-from typing import Any
+from typing import Any, Final
 
 from requests.adapters import HTTPAdapter
 
 from bioshards.corpus.storage.retry import RetryPolicy
+
+MAX_OVERHEAD_BYTES: Final = 1 << 20
+"""Bytes around a body: headers have a few thousand."""
+_MAX_OVERHEAD_RATIO: Final = 16
+"""Bytes that may surround a byte of a body: a chunk of one byte has 5."""
 
 
 class MinThroughputAdapter(HTTPAdapter):
     """Opens connections whose responses are measured as they arrive.
 
     A read raises TimeoutError if a header takes longer than the policy's ``read_timeout``, or if a body
-    brings less than ``min_bytes_per_second`` over that time.  Only the time spent in waiting counts.
+    brings less than ``min_bytes_per_second`` over that time.  Only the time spent in waiting counts.  It
+    raises ConnectionError if the server sends more than :data:`MAX_OVERHEAD_BYTES` that are no body.
     """
 
     def __init__(self, policy: RetryPolicy) -> None:
@@ -49,12 +57,21 @@ class _MeasuredResponse(http.client.HTTPResponse):
         super().begin()
         self._reader.begin_body()
 
+    def read1(self, n: int = -1) -> bytes:
+        data = super().read1(n)
+        self._reader.count_body(len(data))
+        return data
+
 
 class _MeasuredReader(io.RawIOBase):
     def __init__(self, raw: io.RawIOBase, policy: RetryPolicy) -> None:
         self._raw, self._policy = raw, policy
         self._is_header = True
-        self._seconds, self._bytes = 0.0, 0
+        self._seconds, self._bytes, self._overhead = 0.0, 0, 0
+
+    def count_body(self, size: int) -> None:
+        """Count bytes of the body, which what surrounds them may exceed as often as the ratio says."""
+        self._overhead = max(0, self._overhead - _MAX_OVERHEAD_RATIO * size)
 
     def begin_body(self) -> None:
         """End the header: what follows is measured by its throughput."""
@@ -73,6 +90,11 @@ class _MeasuredReader(io.RawIOBase):
         size = self._raw.readinto(buffer)
         self._seconds += time.monotonic() - started
         self._bytes += size or 0
+        self._overhead += size or 0
+        if self._overhead > MAX_OVERHEAD_BYTES:
+            raise ConnectionError(
+                f"it sends more than {MAX_OVERHEAD_BYTES:,} bytes that are no part of a file"
+            )
         if self._seconds > self._policy.read_timeout:
             if self._is_header:
                 raise TimeoutError(f"its header has no end after {self._seconds:.0f} seconds")

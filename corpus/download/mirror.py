@@ -200,7 +200,8 @@ class Mirror:
             body = connection.read(f"{remote_file.url}.md5", _MAX_SIDECAR_BYTES).body
         except NotFoundError:  # files may be posted before their checksums
             return None
-        match = _MD5_PATTERN.search(body)
+        is_page = body.lstrip().startswith(b"<")  # which may have numbers of 32 digits too
+        match = None if is_page else _MD5_PATTERN.search(body)
         if match is None:
             raise BadFileError("no-checksum", f"its .md5 has no MD5; it begins {body[:80]!r}")
         return match[0].decode().lower()
@@ -319,7 +320,7 @@ def _read_record(storage: Storage, path: str) -> _Record | None:
         record = msgspec.convert(storage.read_json(_record_path(path)), _Record)
         for timestamp in (record.retrieved_at, record.checked_at):
             datetime.fromisoformat(timestamp)
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return None
     return record
 

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
+from urllib.parse import urlsplit
 
 from filelock import FileLock, Timeout
 
@@ -36,6 +37,18 @@ reach the server: with an even share, the ninth of eight a second arrives within
 _MIN_REPORTED_SECONDS: Final = 3.0
 """A wait for a slot that takes this long is reported."""
 _STATE: Final = struct.Struct("<dd")
+
+
+_LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+def name_server(url: str) -> str:
+    """Return the name of a URL's server, one for all spellings of it: they share one budget."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").rstrip(".")
+    port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
+    return f"{'localhost' if host in _LOCAL_HOSTS else host}:{port}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -443,10 +443,10 @@ def server_url(text: str) -> str:
         parts = urlsplit(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text} is no address like https://SERVER/FOLDER/") from error
-    if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
-        raise argparse.ArgumentTypeError(f"{text} is not encrypted; give its https:// address")
     if parts.username is not None:
         raise argparse.ArgumentTypeError("an address with a user's name in it would be shown in manifests")
+    if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+        raise argparse.ArgumentTypeError(f"{text} is not encrypted; give its https:// address")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise argparse.ArgumentTypeError(f"{text} is no address like https://SERVER/FOLDER/")
     return text if text.endswith("/") else f"{text}/"

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
-from urllib.parse import urlsplit
 
 from bioshards import __version__
 from bioshards.corpus.download.http_client import (
@@ -20,7 +19,7 @@ from bioshards.corpus.download.http_client import (
 from bioshards.corpus.download.listing import ListingError, RemoteFile, SelectedFiles, is_large_removal
 from bioshards.corpus.download.mirror import Mirror, MirroredFile
 from bioshards.corpus.download.pool import DownloadPool
-from bioshards.corpus.download.rate_limit import RateLimiter
+from bioshards.corpus.download.rate_limit import RateLimiter, name_server
 from bioshards.corpus.download.sources import SOURCES, SourceSpec, load_list_files
 from bioshards.corpus.errors import BadFileError, UsageError, escape_controls, shorten_list
 from bioshards.corpus.manifest import utc_now
@@ -264,9 +263,7 @@ def resolve_mirror_folder(mirror: str | None, output: str) -> str:
 def make_server(base_url: str, contact: str | None, connections: int, requests_per_second: float) -> Server:
     """Return a source's server with the rate limiter that all processes of this machine share."""
     user_agent = f"bioshards/{__version__}" + (f" ({contact})" if contact else "")
-    return Server(
-        base_url, user_agent, RateLimiter(urlsplit(base_url).netloc, connections, requests_per_second)
-    )
+    return Server(base_url, user_agent, RateLimiter(name_server(base_url), connections, requests_per_second))
 
 
 def _merge_selections(

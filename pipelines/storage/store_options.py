@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 import requests
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from bioshards.corpus.errors import CredentialsError
+from bioshards.corpus.errors import CredentialsError, quote
 from bioshards.pipelines.storage.object_store import CREDENTIALS_HINTS
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ STORE_RETRY_SECONDS: Final = 240
 ObjectStore: TypeAlias = GCSStore | S3Store | AzureStore
 Use: TypeAlias = Literal["probe", "read", "upload"]
 
+_ENDPOINT: Final = re.compile(
+    r"https?://(?:[\w.-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?(?:/[!-?A-~]*)?", re.ASCII | re.I
+)
+_GOOGLE_ENDPOINT: Final = "https://storage.googleapis.com"
 _GOOGLE_SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 
 
@@ -118,9 +123,11 @@ def open_store(root: str, options: StoreOptions, use: Use = "read") -> ObjectSto
 
 def _configure_gcs(options: StoreOptions) -> tuple[GCSConfig, GoogleCredentialProvider | None]:
     if emulator := os.environ.get("STORAGE_EMULATOR_HOST"):  # as Google's own client has it
-        return {"base_url": emulator, "bearer_token": "none"}, None
+        base_url = _check_endpoint("STORAGE_EMULATOR_HOST", emulator)
+        return {"base_url": base_url, "bearer_token": "none"}, None
+    base_url = _check_endpoint("GOOGLE_BASE_URL", os.environ.get("GOOGLE_BASE_URL") or _GOOGLE_ENDPOINT)
     if options.no_auth:
-        return {"skip_signature": True}, None
+        return {"base_url": base_url, "skip_signature": True}, None
     import google.auth
     from google.auth import impersonated_credentials
     from google.auth.exceptions import DefaultCredentialsError
@@ -135,7 +142,7 @@ def _configure_gcs(options: StoreOptions) -> tuple[GCSConfig, GoogleCredentialPr
         credentials = impersonated_credentials.Credentials(  # type: ignore[no-untyped-call]
             credentials, principal, [_GOOGLE_SCOPE], delegates
         )
-    return {}, GoogleCredentialProvider(credentials)
+    return {"base_url": base_url}, GoogleCredentialProvider(credentials)
 
 
 def _configure_s3(bucket: str, options: StoreOptions) -> tuple[S3Config, Boto3CredentialProvider]:
@@ -143,11 +150,12 @@ def _configure_s3(bucket: str, options: StoreOptions) -> tuple[S3Config, Boto3Cr
     from botocore.exceptions import BotoCoreError
     from obstore.auth.boto3 import Boto3CredentialProvider
 
-    endpoint = options.s3_endpoint_url or os.environ.get(
-        "AWS_ENDPOINT_URL_S3", os.environ.get("AWS_ENDPOINT_URL")
-    )
-    if endpoint and not urlsplit(endpoint).netloc:
-        raise ValueError(f"--s3_endpoint_url {endpoint} is no URL like https://HOST")
+    sources = {
+        "--s3_endpoint_url": options.s3_endpoint_url,
+        "AWS_ENDPOINT_URL_S3": os.environ.get("AWS_ENDPOINT_URL_S3"),
+        "AWS_ENDPOINT_URL": os.environ.get("AWS_ENDPOINT_URL"),
+    }
+    endpoint = next((_check_endpoint(name, url) for name, url in sources.items() if url), None)
     session = botocore.session.get_session()
     if options.s3_access_key_id:
         session.set_credentials(
@@ -161,8 +169,25 @@ def _configure_s3(bucket: str, options: StoreOptions) -> tuple[S3Config, Boto3Cr
         raise CredentialsError(f"s3:// needs credentials ({error}): {CREDENTIALS_HINTS['s3']}") from error
     scheme = "http" if options.s3_disable_ssl else "https"
     endpoint = endpoint or f"{scheme}://s3.{region}.amazonaws.com"
-    # Other servers of the protocol may lack removals of many objects at once.
-    return {"region": region, "endpoint": endpoint, "disable_bulk_delete": True}, provider
+    config: S3Config = {
+        "region": region,
+        "aws_endpoint_url_s3": endpoint,  # which obstore would read in the environment, before "endpoint"
+        "disable_bulk_delete": True,  # other servers of the protocol may lack it
+    }
+    return config, provider
+
+
+def _check_endpoint(name: str, url: str) -> str:
+    """Return the address of a store, with which obstore would panic if it is none.
+
+    Raises:
+        ValueError: it is no address, or has a user's name or password in it.
+    """
+    match = _ENDPOINT.fullmatch(url)
+    if not match or int(match[1] or 0) > 65535:
+        shown = quote(re.sub(r"//.*@", "//***@", url))
+        raise ValueError(f"{name} {shown} is no address like https://HOST or http://HOST:PORT")
+    return url
 
 
 @functools.cache
@@ -195,6 +220,8 @@ def _configure_azure(root: str, options: StoreOptions) -> AzureConfig:
     connection = options.azure_connection_string or os.environ.get("AZURE_STORAGE_CONNECTION_STRING", "")
     values = dict(part.partition("=")[::2] for part in connection.split(";") if part)
     endpoint = options.blob_service_endpoint or values.get("BlobEndpoint")
+    if endpoint:
+        _check_endpoint("--blob_service_endpoint", endpoint)
     account = values.get("AccountName") or (urlsplit(endpoint or "").hostname or "").partition(".")[0]
     if scheme == "azfs":
         account, _, container = container.partition("/")

@@ -697,6 +697,13 @@ def test_redirect_that_is_not_followed_is_explained(
             connection.read(url, 100)
 
 
+@pytest.mark.parametrize("location", ["https://misuse.example.org/error/abuse.shtml", "/blocked.html"])
+def test_redirect_to_the_page_of_a_block_ends_the_run(location: str) -> None:
+    with pytest.raises(OutageError, match=r"blocks this network\. It redirects to ") as caught:
+        resolve_redirect("https://ftp.example.org/pubmed/", location)
+    assert "Start no other download" in caught.value.hint
+
+
 def test_redirect_away_from_https_is_explained() -> None:
     with pytest.raises(RefusedError, match=r"an address without encryption \(http://a.org/x\)"):
         resolve_redirect("https://a.org/x", "http://a.org/x")
@@ -850,6 +857,49 @@ def test_malformed_response_is_retried(malformed_response: bytes) -> None:
         open_connection(server.url) as connection,
     ):
         assert connection.read(server.url, 100).body == b"here"
+
+
+# What surrounds a body.
+
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\nNote: x\r\n\r\n" * 1000
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+OVERHEADS: dict[str, tuple[bytes, bytes]] = {
+    "interim responses": (b"", CONTINUE),
+    "trailers": (CHUNKED + b"3\r\nabc\r\n0\r\n", b"Note: x\r\n" * 4000),
+    "extensions": (CHUNKED, (b"1;" + b"x" * 60_000 + b"\r\na\r\n")),
+}
+
+
+@pytest.mark.parametrize("overhead", OVERHEADS)
+def test_bytes_that_are_no_body_are_bounded(overhead: str) -> None:
+    start, endless = OVERHEADS[overhead]
+    sent_bytes: list[int] = []
+
+    def send_without_end() -> Iterator[bytes]:
+        yield start
+        while sum(sent_bytes) < 50 << 20:
+            yield endless
+            sent_bytes.append(len(endless))
+
+    with (
+        CannedServer(send_without_end(), http_response("200 OK", b"here")) as server,
+        open_connection(server.url) as connection,
+    ):
+        assert connection.read(server.url, 100_000).body == b"here", "the next attempt is answered"
+    assert sum(sent_bytes) < 25 << 20, "what the sockets hold, and no more"
+    with (
+        CannedServer(*(send_without_end() for _ in range(9))) as server,
+        open_connection(server.url, replace(FAST_RETRY, max_attempts=2)) as connection,
+        pytest.raises(UnreachableError, match="1,048,576 bytes that are no part of a file"),
+    ):
+        list(connection.stream(server.url, 0))
+
+
+def test_chunks_of_one_byte_are_a_body() -> None:
+    answer = CHUNKED + b"1\r\na\r\n" * 400_000 + b"0\r\n\r\n"
+    with CannedServer(answer) as server, open_connection(server.url) as connection:
+        assert connection.read(server.url, 1 << 20).body == b"a" * 400_000
 
 
 # Connection failures and backoff.

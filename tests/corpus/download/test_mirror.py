@@ -461,7 +461,8 @@ def test_html_page_in_place_of_the_md5_file_is_retried(
 def test_persistent_html_page_in_place_of_the_md5_file_fails(
     server: FakeServer, mirror: Mirror, connection: Connection, listed_file: RemoteFile
 ) -> None:
-    server.schedule_fault(SIDECAR, HtmlPage(PAGE), times=None)
+    page = f"{PAGE}<p>session {'0' * 32}</p>"
+    server.schedule_fault(SIDECAR, HtmlPage(page), times=None)
     with pytest.raises(BadFileError, match=r"no MD5; it begins b'<html>.*read 3 times") as caught:
         mirror.fetch(connection, listed_file)
     assert listed_file.url in caught.value.detail

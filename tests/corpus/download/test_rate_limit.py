@@ -373,3 +373,14 @@ def test_symbolic_link_of_another_user_is_refused(
     with pytest.raises(PermissionError, match="belongs to another user"), FOUR_SLOTS.acquire_slot():
         pass
     assert list(own_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("urls", "name"),
+    [
+        (["https://FTP.example.org/a/", "https://ftp.example.org.:443/"], "ftp.example.org:443"),
+        (["http://127.0.0.1:8080/", "http://LOCALHOST:8080/", "http://[::1]:8080/"], "localhost:8080"),
+    ],
+)
+def test_a_server_has_one_budget_however_it_is_written(urls: list[str], name: str) -> None:
+    assert {rate_limit.name_server(url) for url in urls} == {name}

@@ -487,6 +487,9 @@ def test_worker_failure_is_reported_without_a_writable_log(tmp_path: Path, run: 
         ("--s3_endpoint_url=https://user:hunter2@store.example.org",),
         ("--s3_endpoint_url", "http://hunter2@localhost:9000/"),
         ("--input", "HTTPS://user:hunter2@example.org/files"),
+        ("--input", "s3://user:hunter2@bucket/files"),
+        ("--output=gs://:hunter2@bucket/out",),
+        ("--pubmed-url", "http://user:hunter2@example.org/"),
     ],
 )
 def test_password_in_an_address_is_refused(

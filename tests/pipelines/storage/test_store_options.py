@@ -75,11 +75,61 @@ def test_s3_options_are_those_of_beam(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.setenv(name, "of the environment")
     store = open_s3(*KEYS[:2], "--s3_region_name=eu-west-3", "--s3_endpoint_url=http://host:9000")
-    assert store.config["endpoint"] == "http://host:9000"
+    assert dict(store.config)["endpoint_url_s3"] == "http://host:9000"
     assert store.config["region"] == "eu-west-3"
     assert read_keys(store) == ("id", "hunter2", None)
     assert read_keys(open_s3(*KEYS, "--s3_region_name=eu-west-3"))[2] == "token"
     assert read_keys(open_s3("--s3_region_name=eu-west-3")) == ("of the environment",) * 3
+
+
+@pytest.mark.parametrize("variable", ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"])
+def test_endpoint_of_the_environment_comes_after_the_option(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """obstore reads the first of them itself, before what it is given; an empty one is none."""
+    monkeypatch.setattr(store_options, "_find_region", lambda bucket: None)
+    for value, expected in (
+        ("", "https://s3.eu-west-3.amazonaws.com"),
+        ("http://host:9000", "http://host:9000"),
+    ):
+        monkeypatch.setenv(variable, value)
+        open_store.cache_clear()
+        store = open_s3(*KEYS, "--s3_region_name=eu-west-3")
+        assert dict(store.config)["endpoint_url_s3"] == expected
+        store = open_s3(*KEYS, "--s3_region_name=eu-west-3", "--s3_endpoint_url=http://[::1]:80/s3")
+        assert dict(store.config)["endpoint_url_s3"] == "http://[::1]:80/s3"
+
+
+@pytest.mark.parametrize("variable", ["AWS_ENDPOINT_URL_S3", "STORAGE_EMULATOR_HOST", "GOOGLE_BASE_URL"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        " ",
+        "nonsense",
+        "127.0.0.1:1",
+        "ftp://host",
+        "file:///etc",
+        "http://",
+        "http://a b",
+        "http://h:99999",
+        "http://h\n",
+        "http://\u00e9",
+        "http://[::1",
+        "https://me:hunter2@host",
+    ],
+)
+def test_endpoint_that_is_no_address_is_refused(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    """obstore panics."""
+    monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
+    monkeypatch.setenv(variable, value)
+    open_store.cache_clear()
+    root = "s3://bucket" if "AWS" in variable else "gs://bucket"
+    with pytest.raises(ValueError, match=f"^{variable} .*is no address like") as raised:
+        open_store(root, StoreOptions(no_auth=True, s3_access_key_id="a", s3_secret_access_key="b"))
+    assert str(raised.value).isprintable()
+    assert "hunter2" not in str(raised.value)
 
 
 def test_profiles_of_the_aws_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,10 +160,10 @@ def test_region_of_a_bucket_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -
     store = open_s3(*KEYS)
     open_store("s3://bucket", options_from(*KEYS), "upload")
     assert store.config["region"] == "ap-south-1"
-    assert store.config["endpoint"] == "https://s3.ap-south-1.amazonaws.com"
+    assert dict(store.config)["endpoint_url_s3"] == "https://s3.ap-south-1.amazonaws.com"
     assert urls == ["https://s3.amazonaws.com/bucket"]
     plain = open_s3(*KEYS, "--s3_disable_ssl", "--s3_region_name=eu-west-3")
-    assert plain.config["endpoint"] == "http://s3.eu-west-3.amazonaws.com"
+    assert dict(plain.config)["endpoint_url_s3"] == "http://s3.eu-west-3.amazonaws.com"
 
 
 def test_certificates_are_verified_unless_an_option_says_otherwise(tmp_path: Path) -> None:
