@@ -276,7 +276,7 @@ def _claim_mirror(session: Session, output: OutputDir, spec: JobSpec) -> Iterato
     from bioshards.pipelines.execution.executor import prepare_run
     from bioshards.pipelines.run import translate_output_errors
 
-    prepare_run(session.context, spec)
+    prepare_run(session.context, spec, session.options.force)
     _check_is_mirror(session.storage, output)
     with contextlib.ExitStack() as stack:
         with translate_output_errors(output.path, "--mirror"):

@@ -129,8 +129,8 @@ class RunOptions(ABC):
     force: Annotated[
         bool,
         _run_option(
-            "take over the lock on an --output in an object store, which a killed run leaves; a run that is "
-            "alive then publishes nothing (default: stop before)"
+            "take over the lock on an --output in an object store, which a killed run leaves (a run that is "
+            "alive then publishes nothing), and from a job whose job service is gone (default: stop before)"
         ),
     ] = False
 

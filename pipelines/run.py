@@ -101,7 +101,7 @@ class Session:
         Raises:
             UserError: it cannot; or another run writes the output, or it has another configuration.
         """
-        executor.prepare_run(self.context, spec)
+        executor.prepare_run(self.context, spec, self.options.force)
         settings = msgspec.to_builtins(job.config)
         with ExitStack() as stack:
             with translate_output_errors(job.output.path):

@@ -32,8 +32,9 @@ import msgspec
 from apache_beam.pvalue import AsList
 from apache_beam.typehints.decorators import no_annotations
 
+from bioshards import __version__
 from bioshards.corpus import progress_notes
-from bioshards.corpus.errors import WorkerError
+from bioshards.corpus.errors import RunError, WorkerError
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.retry import retry
@@ -202,16 +203,19 @@ def _side_inputs(values: Iterable[Any]) -> list[Any]:
 
 
 def _call(item: Any, name: str, function: Callable[..., Any], job: Any, *others: Any) -> Any:
+    _check_version(job)
     return _report(run_step(name, function, job, item, *map(_plain, others)))
 
 
 def _call_slot(items: Any, function: Callable[..., Any], job: Any, *others: Any) -> Any:
+    _check_version(job)
     with worker_errors():
         for done in function(job, items, *map(_plain, others)):
             yield _report(done)
 
 
 def _call_once(_impulse: Any, name: str, function: Callable[..., Any], job: Any, *others: Any) -> Any:
+    _check_version(job)
     return _report(run_step(name, function, job, *map(_plain, others)))
 
 
@@ -261,6 +265,21 @@ def run_step(step: str, function: Callable[..., T], *arguments: Any) -> Done[T]:
     milliseconds = round(1000 * (time.monotonic() - started))
     counts = result.counters() if hasattr(result, "counters") else {}
     return Done(step, result, milliseconds, {"items": 1, "skipped": 0, **counts})
+
+
+def _check_version(job: Job) -> None:
+    """Check that this worker has the version of the command that started the job.
+
+    Raises:
+        WorkerError: it has another one, which may write other bytes.
+    """
+    version: str = job.run.bioshards
+    with worker_errors():
+        if version != __version__:
+            raise RunError(
+                f"a worker has bioshards {__version__}, and the command that started the job has {version}: "
+                "install the same version where the workers run"
+            )
 
 
 @contextmanager

@@ -78,6 +78,11 @@ class OutputDir:
         return f"{self.work_folder}/lock"
 
     @property
+    def job_path(self) -> str:
+        """Job of a job service that writes the directory; it may outlive the lock of the command."""
+        return f"{self.work_folder}/job.json"
+
+    @property
     def inclusion_list_path(self) -> str:
         """Ids of ``--include-ids``, for all workers."""
         return f"{self.work_folder}/inclusion_list.arrow"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import threading
 import time
@@ -30,6 +31,8 @@ _TICK_SECONDS: Final = 1.0
 _MAX_BARS: Final = 20
 """Bars that are drawn at most; tqdm draws none in a terminal that has no size."""
 _WAIT_INTERVAL_SECONDS: Final = 10
+STALLED_SECONDS: Final = 60
+"""How long nothing may be done of a job on a cluster before this is said."""
 _COLUMNS: Final = 79
 """Width of a line in a terminal that has no size."""
 
@@ -196,6 +199,7 @@ class RunProgress:
         self._bars, self._storage, self._progress = bars, storage, progress
         self._step: StepBar | None = None
         self._waits, self._next_wait = set[str](), 0.0
+        self._has_results, self._stall_at = False, time.monotonic() + STALLED_SECONDS
         self._bar = progress.bar("starting the workers", is_transient=True)
 
     def update(self) -> None:
@@ -204,6 +208,7 @@ class RunProgress:
         counts = self._count_reports() if notes is None else Counter[str]()
         for note in notes or ():
             counts.update(note.counts)
+        self._has_results = self._has_results or any(counts.values())
         self._show_wait({note.wait for note in notes or () if note.wait} - self._waits)
         following = self._bars[self._bars.index(self._step) + 1 if self._step else 0 :]
         for step in [bar for bar in following if bar.name in counts]:
@@ -215,6 +220,15 @@ class RunProgress:
             self._bar = self._progress.bar(step.title, total, unit)
         if self._step:
             self._show_step(self._step, counts)
+
+    def report_stall(self, job: str) -> None:
+        """Say once of a job on a cluster that nothing of it is done for :data:`STALLED_SECONDS`."""
+        if not self._has_results and time.monotonic() >= self._stall_at:
+            self._stall_at = math.inf
+            self._progress.write(
+                f"waiting: nothing of {job} is done after {STALLED_SECONDS} s. It may wait for free slots, "
+                "or its workers do not start: look at the messages of the runner and of the worker pool"
+            )
 
     def _show_wait(self, waits: set[str]) -> None:
         """Show one of new reasons to wait, every few seconds at most: all workers may wait for one server."""

@@ -5,6 +5,7 @@ The job continues when this process ends, so the message of Ctrl-C says how to w
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from bioshards.corpus.errors import (
@@ -72,8 +73,8 @@ def format_detached_message(context: RunContext, pipeline_result: Any, job_spec:
     """
     completion_hint = f"It is finished when {job_spec.output}/manifest.json is there"
     if not context.is_on_dataflow:
-        job_id = getattr(pipeline_result, "_job_id", None)
-        if job_id is None:
+        job_id = get_job_id(pipeline_result)
+        if job_id is None or context.get_all_beam_options()["job_endpoint"] is None:
             return ""
         return (
             f"this command no longer waits; job {job_id} goes on if its runner is a cluster, which has its "
@@ -95,9 +96,18 @@ def format_detached_message(context: RunContext, pipeline_result: Any, job_spec:
     )
 
 
+_JAVA_FRAME: Final = re.compile(
+    r"\s*(at )?[\w.$/<>]++\((\w++\.java(:\d++)?|Native Method|Unknown Source)\)\.?"
+)
 _FAILED_PREFIX: Final = "Dataflow pipeline failed. State: "
 """How what Beam's client raises of a job that has ended begins.  All else it raises when it cannot look: no
 network for ten minutes, credentials that have expired."""
+
+
+def get_job_id(pipeline_result: Any) -> str | None:
+    """Return the id that a job service gave a job; None for other runners, or before it has the job."""
+    job_id = getattr(pipeline_result, "_job_id", None)
+    return None if job_id is None else str(job_id)
 
 
 def error_from_runner(context: RunContext, pipeline_result: Any, error: Exception) -> Exception:
@@ -115,17 +125,13 @@ def error_from_runner(context: RunContext, pipeline_result: Any, error: Exceptio
         return worker_error
     if is_disk_full(text):
         return RunError(describe_full_disk())
-    if type(error).__name__ == "FutureTimeoutError":  # grpc's, which comes with Beam
-        return RunError(
-            "the runner's job service does not answer. Look at --job_endpoint, and whether it is running"
-        )
     if "Channel closed" in text:  # Beam's word for a worker process that is gone
         return RunError(
             "a worker process died, perhaps because memory ran out. Completed work is kept; run the same "
             "command again to continue, with fewer --workers if memory is short"
         )
     return RunError(
-        f"the run failed: {_last_line(text) or type(error).__name__}. {RESUME}. BIOSHARDS_TRACEBACK=1, or "
+        f"the run failed: {find_reason(text) or type(error).__name__}. {RESUME}. BIOSHARDS_TRACEBACK=1, or "
         ".bioshards/error.log of a local output, shows where it failed"
     )
 
@@ -151,14 +157,24 @@ def _error_from_dataflow(options: dict[str, Any], job_id: str, error: Exception)
     elif text.strip() in ("", "None"):
         reason = "failed: it does not say why"
     else:
-        reason = f"failed: {_last_line(text)}"
+        reason = f"failed: {find_reason(text)}"
     return RunError(f"job {job_id} {reason.rstrip('.')}. {RESUME}. {console_url} shows where it failed")
 
 
-def _last_line(text: str) -> str:
-    """Return the last line of a runner's text, where Python's tracebacks name the exception."""
-    lines = text.strip().splitlines() or [""]
-    return lines[-1].partition(" [while running ")[0].rstrip(".")
+def find_reason(text: str) -> str:
+    """Return the line of a runner's text that says what failed.
+
+    It is the details of a gRPC error, the last cause of a Java exception, and the last line of a Python
+    traceback.
+    """
+    if match := re.search(r'details = "(.*?)"\s*(?:debug_error_string|>|$)', text, re.DOTALL):
+        text = match[1]
+    lines = [line for line in text.strip().splitlines() if line.strip()] or [""]
+    causes = [line for line in lines if line.lstrip().startswith("Caused by: ")]
+    messages = [line for line in lines if not _JAVA_FRAME.fullmatch(line)] or lines
+    is_java = len(messages) < len(lines)
+    reason = causes[-1].lstrip().removeprefix("Caused by: ") if causes else messages[0 if is_java else -1]
+    return reason.partition(" [while running ")[0].strip().rstrip(".")
 
 
 def _format_location(options: dict[str, Any]) -> str:

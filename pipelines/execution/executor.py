@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bioshards.corpus import progress_notes
-from bioshards.corpus.errors import UsageError
 from bioshards.corpus.gc_pause import pause_gc
+from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.storage.locks import make_temporary_folder
 from bioshards.corpus.ui.progress import Progress, RunProgress, StepBar
 from bioshards.pipelines.context import JobSpec, RunContext
@@ -27,12 +27,11 @@ REMOTE_POLL_SECONDS: Final = 20
 """How often progress is looked for; in an object store each look is a listing that costs."""
 
 
-JOB_SERVICE_TIMEOUT_SECONDS: Final = 15
-"""How long a job service may take to answer: one that was started a moment ago is not ready yet."""
-
-
-def prepare_run(context: RunContext, job_spec: JobSpec) -> None:
+def prepare_run(context: RunContext, job_spec: JobSpec, is_forced: bool) -> None:
     """Make Beam's options those of this run, and see that it can be one, before anything is begun.
+
+    Args:
+        is_forced: begin although a job service does not know what became of an earlier job.
 
     Raises:
         UsageError: workers cannot be given what they need; a job service is not named.
@@ -42,28 +41,13 @@ def prepare_run(context: RunContext, job_spec: JobSpec) -> None:
         settings.set_defaults(context.beam_options, job_spec)
         worker_package.provide_package(context, job_spec)
         job_status.check_not_running(context, job_spec)
-    elif context.has_runner:
-        _check_job_service(context)
+        return
+    if context.has_runner or context.storage.exists(OutputDir(job_spec.output).job_path):
+        from bioshards.pipelines.execution import job_service
 
-
-def _check_job_service(place: RunContext) -> None:
-    """See that a portable runner's job service answers, for which Beam would wait for minutes, in silence.
-
-    Raises:
-        UsageError: it is not said where it is.
-        RunError: it does not answer.
-    """
-    options = place.get_all_beam_options()
-    from apache_beam.runners.portability.job_server import ExternalJobServer
-
-    endpoint = options["job_endpoint"]
-    if options["runner"] == "PortableRunner" and not endpoint:
-        raise UsageError("--runner=PortableRunner needs --job_endpoint=HOST:PORT of the runner's job service")
-    if endpoint and endpoint != "embed":
-        try:
-            ExternalJobServer(endpoint, JOB_SERVICE_TIMEOUT_SECONDS).start()
-        except Exception as error:
-            raise job_status.error_from_runner(place, None, error) from error
+        job_service.check_no_job_runs(context, job_spec, is_forced)
+        if context.has_runner:
+            job_service.prepare(context, job_spec)
 
 
 def execute(
@@ -98,15 +82,25 @@ def execute(
     def update_progress() -> None:
         with contextlib.suppress(OSError):  # a run is not ended because nobody can look at it
             progress.update()
+            if job_id := job_status.get_job_id(results[0] if results else None):
+                progress.report_stall(f"job {job_id} of the runner")
 
-    def run_pipeline() -> None:
+    def start() -> None:
         pipeline = make_pipeline(runner, beam_options)
         build(pipeline)
-        result = pipeline.run()
-        results.append(result)
+        results.append(pipeline.run())
+        if job_id := job_status.get_job_id(results[0]):
+            from bioshards.pipelines.execution import job_service
+
+            job_service.record_job(context, job_spec, job_id)
         if context.is_on_dataflow:
-            print(job_status.format_submitted_message(context, result), file=terminal, flush=True)
-        state = result.wait_until_finish()
+            print(job_status.format_submitted_message(context, results[0]), file=terminal, flush=True)
+
+    def wait() -> None:
+        if not context.has_runner:
+            start()  # runs the job to its end
+        state = results[0].wait_until_finish()
+        context.storage.remove(OutputDir(job_spec.output).job_path)
         if state in ("FAILED", "CANCELLED"):
             raise RuntimeError(f"the runner says the job {state.lower()}")
 
@@ -118,12 +112,18 @@ def execute(
             stack.enter_context(progress_notes.write_notes(notes_folder))
         progress = RunProgress(bars, context.storage, Progress(terminal))
         try:
+            if context.has_runner:
+                start()  # in the main thread: Beam's own job servers handle signals
             local_runner.run_in_thread(
-                run_pipeline, update_progress, REMOTE_POLL_SECONDS if is_remote else POLL_SECONDS
+                wait, update_progress, REMOTE_POLL_SECONDS if is_remote else POLL_SECONDS
             )
         except Exception as error:
             if log_path:
                 traceback.print_exc()
+            if context.has_runner and not context.is_on_dataflow:
+                from bioshards.pipelines.execution import job_service
+
+                job_service.check_not_lost(context, job_spec, results[0] if results else None, error)
             raise job_status.error_from_runner(context, results[0] if results else None, error) from error
         except KeyboardInterrupt:
             if runner:

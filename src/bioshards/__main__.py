@@ -23,6 +23,7 @@ usage: bioshards COMMAND ...
   evaluate          fine-tune, score and compare models
   show              show documents as a person reads them, beside their source
   corpus            export, verify, or print statistics of a finished directory
+  worker-pool       start workers for the runner of a cluster (Flink, Spark)
   doctor            check this machine: Python, libraries, disk, network, credentials, GPU
 
 bioshards COMMAND --help describes a command.
@@ -37,6 +38,7 @@ _MODULES: Final = {
     "evaluate": "bioshards.evaluate.__main__",
     "show": "bioshards.show",
     "corpus": "bioshards.corpus.__main__",
+    "worker-pool": "bioshards.pipelines.execution.worker_pool",
     "doctor": "bioshards.doctor",
 }
 

@@ -16,7 +16,6 @@ import pytest
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli, shards
 from bioshards.pipelines.cli import PIPELINES
-from bioshards.pipelines.execution import executor
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
 from tests.support.full_disk import check_resumption
@@ -407,41 +406,6 @@ def test_list_and_help_import_neither_beam_nor_extras() -> None:
         "    assert not {'apache_beam', 'tokenizers'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
-def test_job_service_timeout_is_reported(
-    run: Run, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import grpc
-
-    def raise_timeout(*_: object) -> None:
-        raise grpc.FutureTimeoutError
-
-    monkeypatch.setattr(shards, "stage", raise_timeout)
-    assert run("--output", tmp_path) == 1
-    assert "Look at --job_endpoint" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        ([], 2, "needs --job_endpoint=HOST:PORT"),
-        (["--job_endpoint=localhost:1"], 1, "job service does not answer. Look at --job_endpoint"),
-    ],
-)
-def test_job_service_is_checked_before_writing(
-    arguments: list[str],
-    code: int,
-    message: str,
-    run: Run,
-    capsys: Capture,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(executor, "JOB_SERVICE_TIMEOUT_SECONDS", 1)
-    assert run("--output", tmp_path / "out", "--runner=PortableRunner", *arguments) == code
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("path", ["gs:/bucket/out", "gs:bucket/out", "s3:/bucket/out"])
