@@ -230,7 +230,9 @@ def test_detached_message_without_a_job_id_shows_how_to_find_the_job() -> None:
 
 def test_detached_message_of_other_runners() -> None:
     message = job_status.format_detached_message(
-        make_context("--runner=FlinkRunner"), SimpleNamespace(_job_id="job-7"), JOB
+        make_context("--runner=PortableRunner", "--job_endpoint=localhost:8099"),
+        SimpleNamespace(_job_id="job-7"),
+        JOB,
     )
     assert "job job-7 goes on if its runner is a cluster" in message
     assert "finished when gs://my-bucket/out/manifest.json is there" in message
@@ -238,7 +240,9 @@ def test_detached_message_of_other_runners() -> None:
         job_status.format_detached_message(make_context("--runner=DirectRunner"), SimpleNamespace(), JOB)
         == ""
     )
-    assert job_status.format_detached_message(make_context("--runner=FlinkRunner"), None, JOB) == ""
+    own_server = make_context("--runner=FlinkRunner")
+    for result in (None, SimpleNamespace(_job_id="job-7")):  # its job server ends with the command
+        assert job_status.format_detached_message(own_server, result, JOB) == ""
 
 
 @pytest.mark.parametrize(
