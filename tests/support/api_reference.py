@@ -82,7 +82,7 @@ def _format_docstring(text: str) -> Iterator[str]:
             yield "```"
         is_example = bool(line) and (is_example or line.startswith(">>>"))
         if _SECTION.fullmatch(line):
-            yield from (f"**{line[:-1]}**", "")
+            yield f"**{line[:-1]}**"
         elif item := _ITEM.fullmatch(line):
             yield f"- `{item[1]}`: {item[2]}"
         else:
