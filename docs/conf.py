@@ -23,6 +23,9 @@ include_patterns = [
 ]
 html_theme = "furo"
 html_title = "bioshards"
+smartquotes = False  # -- begins an option
+html_show_copyright = False
+html_show_search_summary = False  # a page that is opened as a file may not fetch others
 myst_heading_anchors = 4
 suppress_warnings = ["myst.header", "misc.highlighting_failure"]
 

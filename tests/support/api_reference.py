@@ -60,7 +60,7 @@ def format_page() -> str:
 
 def _format_entry(name: str, member: Any) -> str:
     signature = "" if inspect.isclass(member) else _format_signature(inspect.signature(member))
-    return "\n".join([f"## `{name}{signature}`", "", *_format_docstring(inspect.getdoc(member) or ""), ""])
+    return "\n".join([f"## `{name}{signature}`", *_format_docstring(inspect.getdoc(member) or ""), ""])
 
 
 def _format_signature(signature: inspect.Signature) -> str:
