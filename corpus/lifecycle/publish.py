@@ -28,6 +28,7 @@ from bioshards.corpus.lifecycle.job import (
     order_stage_results,
 )
 from bioshards.corpus.lifecycle.near_duplicates import DUPLICATES_HEADER
+from bioshards.corpus.lifecycle.source_of_document import read_source_record
 from bioshards.corpus.lifecycle.stage import MENDABLE_REASONS
 from bioshards.corpus.manifest import (
     BadFile,
@@ -43,8 +44,10 @@ from bioshards.corpus.manifest import (
     write_manifest,
 )
 from bioshards.corpus.shards.document_shards import DATA_FOLDER, DROPPED_FOLDER, SUFFIX
+from bioshards.corpus.source_record import SourceRecord
 from bioshards.corpus.stats import dataset_card, report
 from bioshards.corpus.storage.checksums import HashingWriter
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile
 
@@ -285,10 +288,15 @@ def _publish_pages(job: ShardsJob, manifest: DocumentsManifest, output_names: li
         with job.storage.write(f"{job.output.path}/{name}") as out:
             out.write(pages[name].encode("utf-8", "backslashreplace"))
 
+    def read_record(file: str, position: int) -> SourceRecord:
+        return read_source_record(LocalStorage(), manifest.inputs, job.documents, file, position)
+
     tallies = prefetch_map(job.storage, lambda name: read_tally(job, name), output_names)
     pages = {
         dataset_card.FILE: dataset_card.format_dataset_card(manifest, job.documents),
-        report.FILE: report.render_documents_page(job.storage, job.output.path, manifest, tallies),
+        report.FILE: report.render_documents_page(
+            job.storage, job.output.path, manifest, tallies, read_record
+        ),
     }
     parallel_for_each(job.storage, write, pages)
 

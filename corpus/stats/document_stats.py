@@ -104,9 +104,13 @@ class DocumentTally:
         """
         texts, document = sentences.flatten(), pc.list_parent_indices(sentences)
         lengths = pc.utf8_length(texts)
-        distinct_lengths = sorted(pc.unique(lengths).to_pylist())
-        if not distinct_lengths:
+        if not len(lengths):
             return
+        if min(len(self.shortest), len(self.longest)) == _EXTREME_SENTENCES:
+            most, least = self.shortest[-1].characters, self.longest[-1].characters
+        else:  # ten lengths have ten distinct sentences at least
+            distinct_lengths = sorted(pc.unique(lengths).to_pylist())
+            most, least = distinct_lengths[:_EXTREME_SENTENCES][-1], distinct_lengths[-_EXTREME_SENTENCES:][0]
 
         def select(mask: pa.Array) -> Iterator[ExtremeSentence]:
             index = pc.indices_nonzero(mask)
@@ -114,9 +118,8 @@ class DocumentTally:
             columns = (lengths.take(index), shown, ids.take(document.take(index)))
             return map(ExtremeSentence, *(column.to_pylist() for column in columns))
 
-        # Ten lengths have ten distinct sentences at least.
-        self._add_shortest(select(pc.less_equal(lengths, distinct_lengths[:_EXTREME_SENTENCES][-1])))
-        self._add_longest(select(pc.greater_equal(lengths, distinct_lengths[-_EXTREME_SENTENCES:][0])))
+        self._add_shortest(select(pc.less_equal(lengths, most)))
+        self._add_longest(select(pc.greater_equal(lengths, least)))
 
     def _add_shortest(self, added: Iterable[ExtremeSentence]) -> None:
         self.shortest = _keep_first(sorted([*self.shortest, *added]))
@@ -295,7 +298,7 @@ def _summarise_values(documents: Counter[str]) -> dict[str, Any]:
 
 
 def draw_documents(storage: Storage, folder: str, shards: Sequence[Shard]) -> list[dict[str, Any]]:
-    """Return documents drawn at random: id, number of sentences, and the first of these.
+    """Return documents drawn at random: id, origin, number of sentences, and the first of these.
 
     They depend on the documents alone, so that the same run gives the same page.
     """
@@ -307,7 +310,7 @@ def draw_documents(storage: Storage, folder: str, shards: Sequence[Shard]) -> li
         rows_by_shard.setdefault(shard, []).append(index - starts[shard])
 
     def read_rows(shard: int) -> list[dict[str, Any]]:
-        path, columns = f"{folder}/{shards[shard].file}", ["id", "sentences"]
+        path, columns = f"{folder}/{shards[shard].file}", ["id", "sentences", "origin"]
         return list(document_shards.read_rows(storage, path, rows_by_shard[shard], columns))
 
     return [

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bioshards.corpus.errors import BadFileError, InputNotFoundError
 from bioshards.corpus.manifest import DocumentsManifest
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
+from bioshards.corpus.source_record import SourceRecord
 from bioshards.corpus.stats.document_stats import (
     UNKNOWN,
     DocumentTally,
@@ -16,6 +18,7 @@ from bioshards.corpus.stats.document_stats import (
     read_samples,
     summarise_documents,
 )
+from bioshards.corpus.stats.source_comparison import SourceComparison, compare_with_source
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.html_page import Bar, format_percent, render_page, spell_out_invisible
 
@@ -30,6 +33,8 @@ _VALUES_COLUMNS: Final = {
 }
 """Column by the title of the table of its values."""
 _LABEL_NAMES: Final = {"0": "in order", "1": "not in order", str(NO_LABEL): "no pair"}
+_CUT_COLOURS: Final = 6
+"""Colours of reasons in page.html: ``.r0`` and so on."""
 _MAX_COLUMN_LABELS: Final = 6
 
 
@@ -95,33 +100,54 @@ class Table:
 
 
 def render_documents_page(
-    storage: Storage, folder: str, manifest: DocumentsManifest, tallies: Iterable[str]
+    storage: Storage,
+    folder: str,
+    manifest: DocumentsManifest,
+    tallies: Iterable[str],
+    read_record: Callable[[str, int], SourceRecord],
 ) -> str:
     """Render the page of document shards that are counted; it does not name the directory.
 
     Args:
         tallies: counts of all documents (:meth:`DocumentTally.to_json`).
+        read_record: reads the record at a position of a source file.
     """
     tally = DocumentTally()
     for text in tallies:
         tally.add_json(text)
     rejected, drawn = read_samples(storage, folder), draw_documents(storage, folder, manifest.outputs)
     stats = summarise_documents(manifest, tally, manifest.counts.characters, rejected, drawn)
-    return render_stats_page(stats, manifest.pipeline)
+    return render_stats_page(stats, manifest.pipeline, _compare_first(drawn, read_record) if drawn else None)
 
 
-def render_stats_page(stats: Mapping[str, Any], name: str) -> str:
+def _compare_first(
+    drawn: Sequence[Mapping[str, Any]], read_record: Callable[[str, int], SourceRecord]
+) -> SourceComparison:
+    """Compare the drawn document that is read soonest, as it stands first in its file, with its source."""
+    first = min(drawn, key=lambda document: (document["origin"]["position"], document["id"]))
+    try:
+        record = read_record(first["origin"]["file"], first["origin"]["position"])
+    except (InputNotFoundError, BadFileError):
+        record = None
+    if record is None or record.document is None or record.document.id != first["id"]:
+        return SourceComparison(first["id"], note="its source was not at hand when this page was written")
+    return compare_with_source(record.document, record.raw)
+
+
+def render_stats_page(stats: Mapping[str, Any], name: str, comparison: SourceComparison | None = None) -> str:
     """Render the statistics as HTML.
 
     Args:
         stats: result of :func:`directory_stats.compute_stats`.
         name: name of the directory, for the title.
+        comparison: a document beside its source.
     """
     if stats["kind"] == "documents":
         headline = [(format_number(stats[key]), key) for key in ("documents", "sentences", "words")]
     else:
         train = stats["splits"].get("train", {"rows": 0, "tokens": 0})
         headline = [(format_number(train[key]), f"{key} to train on") for key in ("rows", "tokens")]
+    cuts = comparison.count_cuts() if comparison else []
     padding = stats.get("splits", {}).get("train", {}).get("padding")
     return render_page(
         __package__,
@@ -133,6 +159,9 @@ def render_stats_page(stats: Mapping[str, Any], name: str) -> str:
         notice=stats.get("notice", ""),
         headline=headline,
         tables=build_tables(stats),
+        comparison=comparison,
+        cuts=[[reason, format_number(words)] for reason, words in cuts],
+        colours={reason: index % _CUT_COLOURS for index, (reason, _) in enumerate(cuts)},
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import shutil
@@ -19,8 +18,6 @@ from bioshards.corpus.ui.options import Argument, Option, OptionParser, int_at_l
 
 if TYPE_CHECKING:
     from bioshards.api import Document, Documents
-    from bioshards.corpus.manifest import InputFile
-    from bioshards.corpus.storage.storage_protocol import Storage
 
 _MIN_WIDTH = 40
 """Least characters of a column, on narrow terminals too."""
@@ -142,39 +139,20 @@ def _read_source(output: str, document: Document) -> str:
         InputNotFoundError: the source is not where it was, or has changed.
     """
     from bioshards.corpus.jats.filters import PmcConfig
-    from bioshards.corpus.lifecycle.stage import make_reader
+    from bioshards.corpus.lifecycle.source_of_document import read_source_record
     from bioshards.corpus.pubmed.filters import PubMedConfig
     from bioshards.corpus.shards.document_shards import read_documents_manifest
     from bioshards.corpus.storage.local_storage import LocalStorage
-    from bioshards.corpus.storage.source_file import SourceFile
     from bioshards.corpus.text_files import TextFilesConfig
 
-    storage, file, position = LocalStorage(), str(document.file), document.position
+    storage = LocalStorage()
     inputs = read_documents_manifest(storage, output).inputs
-    path = next((one.path for one in inputs if file == one.file or file.startswith(f"{one.file}/")), None)
-    if path is None:  # of many articles, a file each
-        path, position = _find_part(storage, inputs, file), 0
-    if not storage.exists(path):
-        raise InputNotFoundError(
-            f"the source of {document.id} is not at hand, there is no {path}: show it without --with-source"
-        )
-    configs = {"pubmed": PubMedConfig, "pmc": PmcConfig, "text": TextFilesConfig}
-    source = SourceFile(0, 0, os.path.basename(path), path, 0, "")
-    for record in make_reader(configs[document.source](), False).read_records(storage, source):
-        if record.position == position:
-            return record.raw.decode("utf-8", "replace")
-    raise InputNotFoundError(f"{path} has no record {position}: it has changed since the run")
-
-
-def _find_part(storage: Storage, inputs: Sequence[InputFile], file: str) -> str:
-    """Return the path of an article in a folder, or in a mirror with the list of what was selected."""
-    for entry in inputs:
-        folder, _, name = entry.path.rpartition("/")
-        in_mirror = f"{folder.removesuffix('selected')}xml/{name.partition('.')[0]}/{file}"
-        for path in (f"{folder}/{file}", in_mirror):
-            if storage.exists(path):
-                return path
-    return file
+    config = {"pubmed": PubMedConfig, "pmc": PmcConfig, "text": TextFilesConfig}[document.source]()
+    try:
+        record = read_source_record(storage, inputs, config, str(document.file), document.position or 0)
+    except InputNotFoundError as error:
+        raise InputNotFoundError(f"{document.id}: {error}. Show it without --with-source") from error
+    return record.raw.decode("utf-8", "replace")
 
 
 if __name__ == "__main__":

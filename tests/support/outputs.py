@@ -10,6 +10,7 @@ from typing import Any, Final
 
 RUN_SECTIONS: Final = (
     rb"<h2>Steps of the last run</h2>.*?</table>|<details><summary>Command</summary>.*?</details>"
+    rb'|<section class="comparison">.*?</section>'  # depends on whether the source is at hand
 )
 
 

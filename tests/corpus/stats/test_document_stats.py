@@ -142,7 +142,7 @@ def test_drawn_documents_are_of_all_shards_and_the_same_each_time(tmp_path: Path
 
 
 SENTENCES = st.text("ab", min_size=1, max_size=14)
-SHARDS = st.lists(st.lists(st.lists(SENTENCES, max_size=6), max_size=8), max_size=4)
+SHARDS = st.lists(st.lists(st.lists(SENTENCES, max_size=6), max_size=12), max_size=4)
 
 
 @given(SHARDS)
@@ -152,8 +152,10 @@ def test_shortest_and_longest_sentences_are_those_of_all_shards_in_any_order(
     tallies = []
     first_ids: dict[str, str] = {}
     for number, shard in enumerate(shards):
-        tally, ids = DocumentTally(), [f"own:{number}-{index}" for index in range(len(shard))]
-        tally.add_sentences(pa.array(ids, pa.string()), pa.array(shard, pa.list_(pa.string())))
+        tally, ids = DocumentTally(), [f"own:{number}-{index:02}" for index in range(len(shard))]
+        id_array, sentence_array = pa.array(ids, pa.string()), pa.array(shard, pa.list_(pa.string()))
+        for start in range(0, len(shard), 3):
+            tally.add_sentences(id_array[start : start + 3], sentence_array[start : start + 3])
         tallies.append(tally.to_json())
         for document_id, sentences in zip(ids, shard, strict=True):
             for sentence in sentences:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from bioshards.corpus.stats import directory_stats, report
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+
+COMPARISON = '<section class="comparison">.*?</section>\n'
+"""The section of the report that needs the source."""
 
 
 def make_card(folder: Path, *options: str) -> str:
@@ -30,10 +34,14 @@ def make_card(folder: Path, *options: str) -> str:
 def test_card_has_header_counts_settings_and_rights(tmp_path: Path) -> None:
     card = make_card(tmp_path, "--min-pmid", "20")
     header = yaml.safe_load(card.split("---\n")[1])
-    assert header["language"] == "en"
-    assert header["license"] == "other"
-    assert header["size_categories"] == ["n<1K"]
-    assert header["configs"] == [{"config_name": "default", "data_files": "data/*.parquet"}]
+    assert header == {
+        "license": "other",
+        "language": "en",
+        "size_categories": ["n<1K"],
+        "task_categories": ["fill-mask"],
+        "tags": ["biology", "medical"],
+        "configs": [{"config_name": "default", "data_files": "data/*.parquet"}],
+    }
     for line in (
         "1 documents of ",
         "| `min_pmid` | `20` |",
@@ -64,7 +72,22 @@ def assert_report_equals_stats(folder: Path) -> None:
     stats = directory_stats.compute_stats(LocalStorage(), str(folder))
     del stats["distributions"]["words_per_sentence"]
     page = report.render_stats_page(stats, "pubmed_to_shards")
-    assert (folder / "report.html").read_text().splitlines() == page.splitlines()
+    written = re.sub(COMPARISON, "", (folder / "report.html").read_text(), flags=re.DOTALL)
+    assert written.splitlines() == page.splitlines()
+
+
+def test_report_shows_a_document_beside_its_source(tmp_path: Path) -> None:
+    notice = "<CopyrightInformation>© 2020 The Gulls.</CopyrightInformation>"
+    abstract = f"It grew.</AbstractText>{notice}<AbstractText>It fell."
+    (tmp_path / "a.xml").write_bytes(pubmed_set_xml(citation_xml(7, abstract)))
+    options = ["--input", str(tmp_path / "a.xml"), "--output", str(tmp_path / "out"), "--workers", "1"]
+    assert cli.main(["run", "pubmed_to_shards", *options]) == 0
+    tree: Any = lxml.html.document_fromstring((tmp_path / "out" / "report.html").read_bytes())
+    (section,) = tree.xpath("//section[@class='comparison']")
+    (passages,) = section.xpath("p[@class='passages']")
+    assert " ".join(passages.text_content().split()) == "A title. It grew.notice © 2020 The Gulls. It fell."
+    assert [cut.text_content() for cut in section.iter("del")] == ["notice © 2020 The Gulls."]
+    assert [row.text_content() for row in section.xpath(".//tbody/tr")] == ["notice5"]
 
 
 def test_report_of_an_update_counts_what_was_finalized_before(tmp_path: Path) -> None:

@@ -1,0 +1,147 @@
+"""A document beside its source: which words were cut, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lxml.html
+import pytest
+
+from bioshards.corpus.errors import BadFileError, InputNotFoundError
+from bioshards.corpus.shards.document_shards import read_documents_manifest
+from bioshards.corpus.source_record import SourceRecord
+from bioshards.corpus.stats import report
+from bioshards.corpus.stats.source_comparison import compare_with_source
+from tests.support.corpus.manifests import FILES
+from tests.support.corpus.pubmed_xml import citation_xml
+from tests.support.corpus.synthetic_documents import make_document, write_document_dir
+
+LONG = " ".join(f"w{number}" for number in range(200))
+MOVED = "the old grey gull of the coast"
+
+ARTICLE = (
+    "<article><front><article-meta><contrib-group>Ada<fn>Gone</fn></contrib-group><abstract>"
+    "<p>It grew<sup><xref ref-type='bibr'>12</xref></sup>.</p></abstract></article-meta></front><body>"
+    "<sec><title>Methods</title><p>H<sub>2</sub>O [<xref ref-type='bibr'>3</xref>,"
+    "<xref ref-type='bibr'>4</xref>] <xref ref-type='fig'>Fig. 1</xref> fell.</p><table-wrap>"
+    "<label>Table 1</label><table><tr><td>9<xref ref-type='bibr'>3</xref></td></tr></table></table-wrap>"
+    "</sec></body><back><ref-list><title>References</title><ref><label>1</label>Ada</ref></ref-list>"
+    "</back></article>"
+)
+
+
+@pytest.mark.parametrize(
+    ("raw", "sentences", "passages"),
+    [
+        pytest.param(
+            citation_xml(1, 'It </AbstractText><AbstractText Label="AIMS">grew.'),
+            ["A title.", "It", "grew."],
+            [("kept", "A title. It"), ("label", " AIMS:"), ("kept", " grew.")],
+            id="a label of an abstract, and no metadata",
+        ),
+        pytest.param(
+            ARTICLE,
+            ["It grew.", "H2O Fig. 1 fell."],
+            [
+                ("footnote", "Gone"),
+                ("kept", " It grew"),
+                ("citation", "12"),
+                ("kept", "."),
+                ("heading", " Methods"),
+                ("kept", " H2O"),
+                ("citation", " [3,4]"),
+                ("kept", " Fig. 1 fell."),
+                ("label", " Table 1"),
+                ("table", " 93"),
+                ("references", " References 1 Ada"),
+            ],
+            id="an article",
+        ),
+        pytest.param(
+            citation_xml(1, "It has Ada@coast.org in it &amp; &#945; &lt;b&gt;."),
+            ["A title.", "It has in it & alpha <b>."],
+            [
+                ("kept", "A title. It has"),
+                ("cleaning", " Ada@coast.org"),
+                ("kept", " in it &"),
+                ("cleaning", " α"),
+                ("added", " alpha"),
+                ("kept", " <b>."),
+            ],
+            id="cleaning, a changed word, and entities",
+        ),
+        pytest.param(
+            citation_xml(1, f"{MOVED} x1 x2 x3 x4 x5 x6 x7 x8 x9."),
+            ["A title.", f"x1 x2 x3 x4 x5 x6 x7 x8 x9 {MOVED}."],
+            [("kept", "A title."), ("moved", f" {MOVED}"), ("kept", f" x1 x2 x3 x4 x5 x6 x7 x8 x9 {MOVED}.")],
+            id="what stands in another place",
+        ),
+        pytest.param(
+            citation_xml(1, LONG),
+            ["A title."],
+            [
+                ("kept", "A title."),
+                ("cleaning", f" {LONG[:109]} … (140 words) … {LONG[-149:]}"),
+            ],
+            id="a long passage",
+        ),
+    ],
+)
+def test_words_that_were_cut_have_the_reason_of_their_element(
+    raw: str, sentences: list[str], passages: list[tuple[str, str]]
+) -> None:
+    comparison = compare_with_source(make_document("pubmed:1", sentences), raw.encode())
+    assert [(passage.kind, passage.text) for passage in comparison.passages] == passages
+    assert comparison.note == ""
+
+
+def test_a_text_is_compared_as_it_is() -> None:
+    document = make_document("text:a", ["It <b>grew</b>."])
+    comparison = compare_with_source(document, b"It  <b>grew</b>.\n -- Ada")
+    assert [(passage.kind, passage.text) for passage in comparison.passages] == [
+        ("kept", "It <b>grew</b>."),
+        ("cleaning", " -- Ada"),
+    ]
+    assert comparison.count_cuts() == [("cleaning", 3)]
+
+
+def test_beginning_of_a_long_source_is_compared() -> None:
+    words = " ".join(f"w{number}" for number in range(40_000))
+    comparison = compare_with_source(make_document("text:a", [words]), f"Note. {words}".encode())
+    assert [(passage.kind, passage.words) for passage in comparison.passages] == [
+        ("cleaning", 2),
+        ("kept", 29_998),
+    ]
+    assert "the first 30,000 words" in comparison.note
+
+
+def raise_error(error: Exception) -> Callable[[str, int], SourceRecord]:
+    def read_record(file: str, position: int) -> SourceRecord:
+        raise error
+
+    return read_record
+
+
+@pytest.mark.parametrize(
+    "read_record",
+    [
+        raise_error(InputNotFoundError("gone")),
+        raise_error(BadFileError("unreadable", "it is damaged")),
+        lambda file, position: SourceRecord(position, file, b"", []),
+        lambda file, position: SourceRecord(position, file, b"", [], make_document("pubmed:99", ["It."])),
+    ],
+)
+def test_page_says_that_a_source_is_gone_or_another(
+    tmp_path: Path, read_record: Callable[[str, int], SourceRecord]
+) -> None:
+    documents = [make_document(f"pubmed:{number}", ["It."], position=9 - number) for number in range(1, 4)]
+    folder = str(write_document_dir(tmp_path / "documents", {"one": documents}))
+    manifest = read_documents_manifest(FILES, folder)
+    page = report.render_documents_page(FILES, folder, manifest, [], read_record)
+    tree: Any = lxml.html.document_fromstring(page)
+    (section,) = tree.xpath("//section[@class='comparison']")
+    assert [line.text for line in section.iter("p")] == [
+        "pubmed:3: its source was not at hand when this page was written."
+    ]
