@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from bioshards.corpus.errors import BadFileError, InputNotFoundError
 from bioshards.corpus.manifest import DocumentsManifest
+from bioshards.corpus.shards import document_shards
 from bioshards.corpus.shards.pretraining_schema import NO_LABEL
 from bioshards.corpus.source_record import SourceRecord
 from bioshards.corpus.stats.document_stats import (
@@ -33,6 +34,8 @@ _VALUES_COLUMNS: Final = {
 }
 """Column by the title of the table of its values."""
 _LABEL_NAMES: Final = {"0": "in order", "1": "not in order", str(NO_LABEL): "no pair"}
+_MAX_POSITION: Final = 3_000
+"""Records that are read again for a drawn document beside its source; the first document is taken beyond."""
 _CUT_COLOURS: Final = 6
 """Colours of reasons in page.html: ``.r0`` and so on."""
 _MAX_COLUMN_LABELS: Final = 6
@@ -117,20 +120,24 @@ def render_documents_page(
         tally.add_json(text)
     rejected, drawn = read_samples(storage, folder), draw_documents(storage, folder, manifest.outputs)
     stats = summarise_documents(manifest, tally, manifest.counts.characters, rejected, drawn)
-    return render_stats_page(stats, manifest.pipeline, _compare_first(drawn, read_record) if drawn else None)
+    compared = min(drawn, key=lambda document: (document["origin"]["position"], document["id"]), default=None)
+    if compared and compared["origin"]["position"] > _MAX_POSITION:
+        path = f"{folder}/{next(shard.file for shard in manifest.outputs if shard.rows)}"
+        compared = next(iter(document_shards.read_rows(storage, path, [0], ["id", "origin"])))
+    comparison = _compare(compared["id"], read_record, compared["origin"]) if compared else None
+    return render_stats_page(stats, manifest.pipeline, comparison)
 
 
-def _compare_first(
-    drawn: Sequence[Mapping[str, Any]], read_record: Callable[[str, int], SourceRecord]
+def _compare(
+    document_id: str, read_record: Callable[[str, int], SourceRecord], origin: Mapping[str, Any]
 ) -> SourceComparison:
-    """Compare the drawn document that is read soonest, as it stands first in its file, with its source."""
-    first = min(drawn, key=lambda document: (document["origin"]["position"], document["id"]))
+    """Compare a document with its source."""
     try:
-        record = read_record(first["origin"]["file"], first["origin"]["position"])
+        record = read_record(origin["file"], origin["position"])
     except (InputNotFoundError, BadFileError):
         record = None
-    if record is None or record.document is None or record.document.id != first["id"]:
-        return SourceComparison(first["id"], note="its source was not at hand when this page was written")
+    if record is None or record.document is None or record.document.id != document_id:
+        return SourceComparison(document_id, note="its source was not at hand when this page was written")
     return compare_with_source(record.document, record.raw)
 
 

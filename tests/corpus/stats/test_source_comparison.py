@@ -13,6 +13,7 @@ from bioshards.corpus.errors import BadFileError, InputNotFoundError
 from bioshards.corpus.shards.document_shards import read_documents_manifest
 from bioshards.corpus.source_record import SourceRecord
 from bioshards.corpus.stats import report
+from bioshards.corpus.stats.document_stats import draw_documents
 from bioshards.corpus.stats.source_comparison import compare_with_source
 from tests.support.corpus.manifests import FILES
 from tests.support.corpus.pubmed_xml import citation_xml
@@ -145,3 +146,26 @@ def test_page_says_that_a_source_is_gone_or_another(
     assert [line.text for line in section.iter("p")] == [
         "pubmed:3: its source was not at hand when this page was written."
     ]
+
+
+@pytest.mark.parametrize(("first_position", "is_far"), [(0, False), (2_000, False), (9_000, True)])
+def test_first_document_is_compared_if_the_drawn_ones_are_far_into_their_file(
+    tmp_path: Path, first_position: int, is_far: bool
+) -> None:
+    documents = [
+        make_document(f"pubmed:{number}", ["It."], position=first_position + 20 - number)
+        for number in range(1, 21)
+    ]
+    folder = str(write_document_dir(tmp_path / "documents", {"one": documents}))
+    manifest = read_documents_manifest(FILES, folder)
+    asked: list[tuple[str, int]] = []
+
+    def read_record(file: str, position: int) -> SourceRecord:
+        asked.append((file, position))
+        raise InputNotFoundError("gone")
+
+    page = report.render_documents_page(FILES, folder, manifest, [], read_record)
+    drawn = [document["id"] for document in draw_documents(FILES, folder, manifest.outputs)]
+    number = 1 if is_far else max(int(one.removeprefix("pubmed:")) for one in drawn)
+    assert asked == [("invented.xml", first_position + 20 - number)]
+    assert f"pubmed:{number}: its source was not at hand" in page
