@@ -5,7 +5,7 @@
     RUN/
       run.json          recipe, data, origin and library versions; written first
       log.jsonl         losses, metrics and speed
-      curves.svg        losses of a finished run
+      README.md, report.html   of a finished run: losses, masked tokens with the model's guesses
       step-0001000/     checkpoint: hf/ (model and tokenizer), state.pt (for resuming), run.json
       manifest.json     written last; its presence marks the run complete
 
@@ -267,10 +267,7 @@ def write_model(
     num_parameters = sum(parameter.numel() for parameter in objective.encoder.parameters())
     heads = "\n".join(f"* {sentence}" for sentence in objective.describe_heads())
     card = f"""\
----
-library_name: transformers
----
-
+{format_card_header(dataset)}
 # {recipe.family}, {recipe.num_layers} layers of {recipe.hidden_size}
 
 Pretrained with bioshards: an encoder of {num_parameters:,} parameters after {step:,} of
@@ -293,6 +290,12 @@ The run.json beside this folder has the whole recipe.
 """
     with open(f"{folder}/README.md", "w", encoding="utf-8") as file:
         file.write(card)
+
+
+def format_card_header(dataset: PretrainingDataset) -> str:
+    """Return the metadata of a model's card as Hugging Face's hub reads them."""
+    language = "language: en\n" * dataset.is_english
+    return f"---\nlibrary_name: transformers\nlicense: other\n{language}tags:\n- biology\n- medical\n---\n"
 
 
 def read_tokenizer_config(vocabulary: str) -> dict[str, Any]:

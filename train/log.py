@@ -1,4 +1,4 @@
-"""The log.jsonl of a run, one JSON object per line; TensorBoard, Weights & Biases, and curves from it.
+"""The log.jsonl of a run, one JSON object per line; TensorBoard, Weights & Biases, and charts of it.
 
 A resumed run repeats the steps after its checkpoint.  Lines of these steps and a partial last line are
 removed when the log is opened.
@@ -13,22 +13,18 @@ import json
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from html import escape
 from typing import Any, Final, NamedTuple
 
 from bioshards.corpus.errors import InvalidValueError, describe_install
 from bioshards.corpus.storage.local_storage import LocalStorage
 
 LOG_FILE: Final = "log.jsonl"
-CURVES_FILE: Final = "curves.svg"
 TENSORBOARD_FOLDER: Final = "tensorboard"
 """Folder of the event files in a run."""
 SPEED_FIELDS: Final = ("tokens_per_second", "data_wait_fraction", "elapsed_seconds", "device_memory_bytes")
 """Fields that depend on the machine; all others are reproducible."""
 _DASHBOARD_MODULES: Final = {"tensorboard": "torch.utils.tensorboard", "wandb": "wandb"}
 """Modules of the dashboards by the name of option, package and extra."""
-_WIDTH, _HEIGHT = 640, 200
-"""Pixels of a chart of the curves."""
 
 
 class Dashboard(NamedTuple):
@@ -166,23 +162,29 @@ def open_dashboards(
     return dashboards
 
 
-def write_curves(run: str, entries: Sequence[Mapping[str, Any]]) -> None:
-    """Write the losses of a run to curves.svg: a chart for each, training solid, validation dashed."""
-    names = list(dict.fromkeys(name for entry in entries for name in entry["losses"]))
-    charts = [
-        f'<g transform="translate(60 {30 + index * (_HEIGHT + 60)})">{_draw_chart(name, entries)}</g>'
-        for index, name in enumerate(names)
+class LossChart(NamedTuple):
+    """Values of a loss over the steps, on linear scales from 0.
+
+    Attributes:
+        max_step, max_loss: ends of the scales.
+        points: by split, points of an SVG polyline in a square of 100.
+    """
+
+    name: str
+    max_step: int
+    max_loss: float
+    points: dict[str, str]
+
+
+def plot_losses(entries: Sequence[Mapping[str, Any]]) -> list[LossChart]:
+    """Return a chart of each loss of a log."""
+    return [
+        _plot_loss(name, entries)
+        for name in dict.fromkeys(name for entry in entries for name in entry["losses"])
     ]
-    with LocalStorage().write(f"{run}/{CURVES_FILE}") as file:
-        file.write(
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH + 80}" '
-            f'height="{len(names) * (_HEIGHT + 60) + 10}" font-family="sans-serif" font-size="12">'
-            f"{''.join(charts)}</svg>\n".encode()
-        )
 
 
-def _draw_chart(name: str, entries: Sequence[Mapping[str, Any]]) -> str:
-    """Return a chart of a loss over the steps, on linear scales from 0."""
+def _plot_loss(name: str, entries: Sequence[Mapping[str, Any]]) -> LossChart:
     lines = {
         split: [
             (entry["step"], entry["losses"][name])
@@ -193,19 +195,11 @@ def _draw_chart(name: str, entries: Sequence[Mapping[str, Any]]) -> str:
     }
     max_step = max((step for points in lines.values() for step, _ in points), default=1)
     max_loss = max((loss for points in lines.values() for _, loss in points), default=1) or 1
-    curves = [
-        '<polyline fill="none" stroke="#1f5fa8" '
-        f'stroke-dasharray="{"none" if split == "train" else "6 4"}" points="'
-        + " ".join(
-            f"{_WIDTH * step / max_step:.1f},{_HEIGHT * (1 - loss / max_loss):.1f}" for step, loss in points
+    texts = {
+        split: " ".join(
+            f"{100 * step / max_step:.2f},{100 * (1 - loss / max_loss):.2f}"
+            for step, loss in (points if len(points) > 1 else 2 * points)  # a line of one point is not drawn
         )
-        + '"/>'
         for split, points in lines.items()
-    ]
-    return (
-        f'<text y="-10">loss {escape(name)}: training solid, validation dashed</text>'
-        f'<path d="M0 0V{_HEIGHT}H{_WIDTH}" fill="none" stroke="#666"/>'
-        f'<text x="-6" y="10" text-anchor="end">{max_loss:.3g}</text>'
-        f'<text x="-6" y="{_HEIGHT}" text-anchor="end">0</text>'
-        f'<text x="{_WIDTH}" y="{_HEIGHT + 16}" text-anchor="end">step {max_step:,}</text>{"".join(curves)}'
-    )
+    }
+    return LossChart(name, max_step, max_loss, texts)

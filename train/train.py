@@ -21,7 +21,7 @@ from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.options import option_from_field
 from bioshards.corpus.ui.progress import Progress
-from bioshards.train import checkpoint, distributed, log
+from bioshards.train import checkpoint, distributed, log, run_report
 from bioshards.train.batch import BatchCounts
 from bioshards.train.checkpoint import MANIFEST_FILE, MODEL_FOLDER, RUN_FILE, STATE_FILE
 from bioshards.train.data.loader import StepLoader, choose_micro_batch_size, prefetch
@@ -375,13 +375,15 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
             f"another --stop-after, or without, to go on\n{_format_hint(job.output)}"
         )
     final_entry = run_log.find_last("train")
-    log.write_curves(job.output, run_log.entries)
+    shown_set = validation_set or dataset
+    guesses = run_report.guess_masked_tokens(objective, shown_set, pieces, recipe, vocabulary, device)
+    run_report.write_pages(job.output, recipe, shown_set, run_log.entries, guesses)
     seconds = time.perf_counter() - started
     checkpoint.write_run_manifest(storage, job.output, run_info, final_entry, seconds)
     return (
         f"{step:,} steps, {tokens_seen:,} tokens: {_format_losses(final_entry['losses'], ', ')}\n"
         f"{_format_learning(run_log)}{_format_hint(job.output)}\n"
-        f"curves:     {job.output}/{log.CURVES_FILE}"
+        f"report:     {job.output}/report.html"
     )
 
 

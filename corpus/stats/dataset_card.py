@@ -46,7 +46,6 @@ def format_dataset_card(manifest: DocumentsManifest, document_config: TextConfig
         settings["dedup"] = manifest.config.dedup
     counts = manifest.counts
     is_english = manifest.pipeline == "pubmed_to_shards" or manifest.languages.keys() <= {"eng"}
-    size = next((name for limit, name in _SIZES if counts.documents < limit), _LARGEST_SIZE)
     extra_files = [
         ("`rejected/`", "records that could not be read, with reasons") if counts.rejected else None,
         ("`dropped/`", "documents that a filter dropped, with reasons") if manifest.dropped else None,
@@ -66,7 +65,7 @@ def format_dataset_card(manifest: DocumentsManifest, document_config: TextConfig
 license: {_choose_hub_licence(manifest.licences)}
 {"language: en" if is_english else "multilinguality: multilingual"}
 size_categories:
-- {size}
+- {choose_size(counts.documents)}
 task_categories:
 - fill-mask
 tags:
@@ -106,6 +105,11 @@ documents = datasets.load_dataset("this folder", split="train")  # or its name o
 """.rstrip()
         + "\n"
     )
+
+
+def choose_size(rows: int) -> str:
+    """Return the hub's name of a number of rows."""
+    return next((name for limit, name in _SIZES if rows < limit), _LARGEST_SIZE)
 
 
 def _choose_hub_licence(licences: Collection[str]) -> str:

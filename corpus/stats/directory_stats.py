@@ -130,23 +130,23 @@ def _sum_groups(numbers: pa.Array, lengths: pa.Array) -> pa.Array:
 # Pretraining sets
 
 
-def _compute_pretraining_stats(
-    storage: Storage, folder: str, manifest: PretrainingManifest
-) -> dict[str, Any]:
-    """Compute row lengths, padding and the accounts of tokens of a pretraining set."""
-    config, counts = manifest.config, manifest.counts
+def summarise_set(manifest: PretrainingManifest) -> dict[str, Any]:
+    """Return what the manifest of a pretraining set has of its statistics, without reading rows."""
+    counts = manifest.counts
     counts_by_split = {"train": counts.train, "validation": counts.validation}
     splits = {}
     for split in SPLITS:
-        shards = [shard for shard in manifest.outputs if shard.file.startswith(f"{split}/")]
+        shards = _list_shards(manifest, split)
         if shards or counts_by_split[split].documents:
-            splits[split] = _compute_split_stats(storage, folder, shards, config, counts_by_split[split])
+            split_counts = counts_by_split[split]
+            totals = split_counts.rows, split_counts.tokens
+            splits[split] = _summarise_split(shards, manifest.config, split_counts, *totals)
     return {
         "pipeline": manifest.pipeline,
         "kind": "pretraining",
-        "objective": config.objective,
-        "length": config.max_seq_length,
-        "vocabulary": to_builtins(config.vocabulary),
+        "objective": manifest.config.objective,
+        "length": manifest.config.max_seq_length,
+        "vocabulary": to_builtins(manifest.config.vocabulary),
         "inputs": to_builtins(manifest.inputs),
         "documents": counts.documents,
         "dropped": dict(counts.dropped),
@@ -157,6 +157,44 @@ def _compute_pretraining_stats(
             for source, years in sorted(counts.years.items())
         },
     }
+
+
+def _list_shards(manifest: PretrainingManifest, split: str) -> list[Shard]:
+    return [shard for shard in manifest.outputs if shard.file.startswith(f"{split}/")]
+
+
+def _summarise_split(
+    shards: Sequence[Shard], config: PretrainingConfig, counts: SplitCounts, rows: int, tokens: int
+) -> dict[str, Any]:
+    fill = _compute_ratio(tokens, rows * config.max_seq_length)
+    document_tokens = tokens - counts.special_tokens - counts.other_document_tokens
+    return {
+        "shards": len(shards),
+        "bytes": sum(shard.bytes for shard in shards),
+        "documents": counts.documents,
+        "rows": rows,
+        "tokens": tokens,
+        "fill": fill,
+        "padding": None if fill is None else 1 - fill,
+        "rows_per_document": _compute_ratio(rows, counts.documents),
+        "input_tokens": counts.input_tokens,
+        "special_tokens": counts.special_tokens,
+        "other_document_tokens": counts.other_document_tokens,
+        "lost_tokens": dict(sorted(counts.lost_tokens.items())),
+        "unaccounted_tokens": counts.input_tokens - document_tokens - sum(counts.lost_tokens.values()),
+    }
+
+
+def _compute_pretraining_stats(
+    storage: Storage, folder: str, manifest: PretrainingManifest
+) -> dict[str, Any]:
+    """Compute row lengths, padding and the accounts of tokens of a pretraining set."""
+    stats, counts = summarise_set(manifest), manifest.counts
+    for split in stats["splits"]:
+        split_counts = counts.train if split == "train" else counts.validation
+        shards = _list_shards(manifest, split)
+        stats["splits"][split] = _compute_split_stats(storage, folder, shards, manifest.config, split_counts)
+    return stats
 
 
 def _compute_split_stats(
@@ -171,17 +209,8 @@ def _compute_split_stats(
             labels.update(count_values(batch["label"]))
     rows = lengths.total()
     row_lengths = summarise_distribution(lengths)
-    tokens = row_lengths["sum"]
-    fill = _compute_ratio(tokens, rows * config.max_seq_length)
-    document_tokens = tokens - counts.special_tokens - counts.other_document_tokens
     return {
-        "shards": len(shards),
-        "bytes": sum(shard.bytes for shard in shards),
-        "documents": counts.documents,
-        "rows": rows,
-        "tokens": tokens,
-        "fill": fill,
-        "padding": None if fill is None else 1 - fill,
+        **_summarise_split(shards, config, counts, rows, row_lengths["sum"]),
         "full_rows": _compute_ratio(lengths[config.max_seq_length], rows),
         "single_segment": _compute_ratio(single_segment_rows, rows),
         "labels": {
@@ -189,12 +218,6 @@ def _compute_split_stats(
             for label, label_rows in sorted(labels.items())
         },
         "row_lengths": row_lengths,
-        "rows_per_document": _compute_ratio(rows, counts.documents),
-        "input_tokens": counts.input_tokens,
-        "special_tokens": counts.special_tokens,
-        "other_document_tokens": counts.other_document_tokens,
-        "lost_tokens": dict(sorted(counts.lost_tokens.items())),
-        "unaccounted_tokens": counts.input_tokens - document_tokens - sum(counts.lost_tokens.values()),
     }
 
 

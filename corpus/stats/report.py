@@ -238,7 +238,7 @@ def _build_document_tables(stats: Mapping[str, Any]) -> Iterator[Table]:
     samples = [[str(record[name]) for name in names] for record in stats["rejected"]]
     header = ["file", "record", "detail", "begins"]
     yield Table("Some rejected records", header, samples, text_columns=[1, 3, 4], is_folded=True)
-    yield Table("Settings", [], _flatten_rows(stats["config"]), is_folded=True)
+    yield Table("Settings", [], flatten_rows(stats["config"]), is_folded=True)
     yield Table("Command", [], [*stats["run"].items()], is_folded=True)
 
 
@@ -299,13 +299,13 @@ def _build_steps_table(steps: Mapping[str, Mapping[str, int]]) -> Table:
     return Table("Steps of the last run", header, rows)
 
 
-def _flatten_rows(values: Mapping[str, Any], prefix: str = "") -> list[list[str]]:
+def flatten_rows(values: Mapping[str, Any], prefix: str = "") -> list[list[str]]:
     """Return (name, value) rows of nested data; nested names are prefixed, empty values omitted."""
     rows: list[list[str]] = []
     for key, value in values.items():
         name = f"{prefix}{key.replace('_', ' ')}"
         if isinstance(value, Mapping):
-            rows += _flatten_rows(value, f"{name}: ")
+            rows += flatten_rows(value, f"{name}: ")
         elif isinstance(value, list):
             rows += [[name, ", ".join(map(str, value))]] if value else []
         elif isinstance(value, bool):
@@ -331,11 +331,12 @@ def _build_pretraining_tables(stats: Mapping[str, Any]) -> Iterator[Table]:
     ]
     yield Table("What it is", [], set_rows)
     yield Table("At a glance", list(splits), _list_overview_rows([*splits.values()], stats["length"]))
-    distributions = {f"tokens per row, {split}": each["row_lengths"] for split, each in splits.items()}
+    row_lengths = {split: each["row_lengths"] for split, each in splits.items() if "row_lengths" in each}
+    distributions = {f"tokens per row, {split}": each for split, each in row_lengths.items()}
     charts = [
-        _plot_histogram(each["row_lengths"], "tokens in a row", f"rows of {split}")
-        for split, each in splits.items()
-        if each["row_lengths"]["count"]
+        _plot_histogram(each, "tokens in a row", f"rows of {split}")
+        for split, each in row_lengths.items()
+        if each["count"]
     ]
     yield _build_lengths_table(distributions, charts)
     yield Table("What became of the text, in tokens", list(splits), _list_token_rows([*splits.values()]))
@@ -346,6 +347,21 @@ def _build_pretraining_tables(stats: Mapping[str, Any]) -> Iterator[Table]:
         for reason, documents in stats[outcome].items()
     ]
     yield Table("Documents", [], [["documents", format_number(stats["documents"])], *dropped_rows])
+    yield _build_drawn_rows_table(stats.get("drawn", ()))
+
+
+def _build_drawn_rows_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Build the table of rows drawn at random, a row for each of their segments."""
+    lines = []
+    for row in rows:
+        label = f"label {row['label']}" if row["label"] is not None else ""
+        first_cells = itertools.chain([" ".join(filter(None, (row["name"], label)))], itertools.repeat(""))
+        lines += [
+            [next(first_cells), name, format_number(len(pieces)), " ".join(pieces)]
+            for name, pieces in zip("AB", row["segments"], strict=False)
+        ]
+    header = ["segment", "tokens", "pieces; a trainer masks some of them, others in each epoch"]
+    return Table("Some rows, drawn at random", header, lines, text_columns=[1, 3], is_folded=True)
 
 
 def _list_overview_rows(splits: Sequence[Mapping[str, Any]], length: int) -> list[list[str]]:
@@ -356,7 +372,8 @@ def _list_overview_rows(splits: Sequence[Mapping[str, Any]], length: int) -> lis
         f"rows of {length:,} tokens": "full_rows",
         "rows of one segment": "single_segment",
     }
-    labels = sorted({label for split in splits for label in split["labels"]}, key=int)
+    shares = {name: key for name, key in shares.items() if all(key in split for split in splits)}
+    labels = sorted({label for split in splits for label in split.get("labels", ())}, key=int)
     no_rows = {"share": 0.0}
     return [
         *([key, *(format_number(split[key]) for split in splits)] for key in ("documents", "rows", "tokens")),

@@ -14,26 +14,31 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import to_builtins
 
 from bioshards.corpus.lifecycle import inputs as source_lists
 from bioshards.corpus.manifest import PretrainingRun, convert
 from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.shards.pretraining_schema import make_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import MAX_CONCURRENT_CALLS, parallel_for_each, prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, SourcePart
 from bioshards.pipelines import cli, shards, steps
-from bioshards.vocab.pretraining import pretraining_dir
+from bioshards.vocab.pretraining import build, pretraining_dir
 from bioshards.vocab.pretraining.build import BuildResult, PretrainingJob
 from tests.bench.harness import scale_graphs as graphs
+from tests.support.corpus.arrow_streams import write_stream
 from tests.support.corpus.manifests import of_pretraining
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.corpus.shard_jobs import make_shards_job
 from tests.support.corpus.small_articles import small_article, write_byte_files
 from tests.support.hypothesis_profiles import examples
 from tests.support.storage_calls import StorageCalls, count_storage_calls
+from tests.support.vocab.block_factories import make_word_encoder
 
 FILES = LocalStorage()
 
@@ -124,13 +129,18 @@ def test_sequential_calls_of_single_steps_do_not_grow_with_files(tmp_path: Path)
 
 
 @pytest.mark.parametrize("count", [3, 40])
-def test_leftovers_of_many_shard_groups_are_removed_concurrently(tmp_path: Path, count: int) -> None:
+def test_leftovers_of_many_shard_groups_are_removed_concurrently(
+    tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     output_dir = OutputDir(str(tmp_path / "out"))
     for number in range(count):
         FILES.write_json(output_dir.work_path(f"build_reports/old{number}.json"), {})
     splits = {"train": {"rows": 1, "tokens": 5, "input_tokens": 5, "documents": 1}, "validation": {}}
-    entry = {"file": "train/data-new-00000.arrow", "rows": 1, "bytes": 2, "sha256": "0"}
+    schema = make_schema(100, False, {})
+    rows = pa.record_batch([[[2, 9, 3, 9, 3]], [3]], schema=schema)
+    entry = to_builtins(write_stream(tmp_path / "out", "train/data-new-00000.arrow", [rows], schema))
     fields = {"name": "new", "documents": 1, "split_counts": splits, "outputs": [entry]}
+    monkeypatch.setitem(build._encoders, "5" * 64, make_word_encoder(tmp_path / "vocabulary"))
     result = convert(fields, BuildResult)
     FILES.write_json(output_dir.work_path("build_reports/new.json"), {})
     job = PretrainingJob(

@@ -24,6 +24,7 @@ _OPTIONS: Final = (
     "disable-background-networking",
     "disable-component-update",
     "disable-sync",
+    "hide-scrollbars",  # of a width that a picture would lack
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,9 @@ from bioshards.evaluate.contamination.matches import (
 )
 from bioshards.evaluate.report import report_pages
 from bioshards.evaluate.report.published import BLURB_TASKS
+from bioshards.train import run_report
+from bioshards.train.presets import PRESETS
+from bioshards.train.run_report import Guess
 from bioshards.vocab.report import vocabulary_report
 from bioshards.vocab.report.vocabulary_report import build_report as build_vocabulary_report
 from tests.support.corpus.stats_directories import (
@@ -49,6 +53,8 @@ def write_pages(folder: Path) -> Iterator[Path]:
     writers: dict[str, Callable[[Path], str]] = {
         "documents": _make_documents_page,
         "pretraining": _make_pretraining_page,
+        "run": lambda _: _make_run_page("myocardial", "infarction in one of the [MASK] patients"),
+        "run-hostile": lambda _: _make_run_page(HOSTILE[4], " ".join(HOSTILE)),
         "vocabulary": lambda _: _make_vocabulary_page("PubMedBERT", "SciBERT cased", "RoBERTa"),
         "vocabulary-hostile": lambda _: _make_vocabulary_page(*HOSTILE),
         "evaluation": lambda _: _make_evaluation_page("electra-small", "electra-small, 500k steps"),
@@ -93,7 +99,33 @@ def _make_pretraining_page(folder: Path) -> str:
         {"train": [rows], "validation": [rows[:9]]},
         {"train": split_counts(5), "validation": split_counts(1)},
     )
-    return report.render_stats_page(directory_stats.compute_stats(LocalStorage(), str(folder)), "bert-8")
+    stats = directory_stats.compute_stats(LocalStorage(), str(folder))
+    long_row = ["[CLS]", *["myo", "##card", "##ial"] * 80, "[SEP]"]
+    segments = [[*HOSTILE, "[SEP]"], long_row]
+    stats["drawn"] = [
+        {"name": "train/data-0.arrow", "label": number, "segments": segments} for number in (0, 1)
+    ]
+    return report.render_stats_page(stats, "bert-8")
+
+
+def _make_run_page(token: str, text: str) -> str:
+    losses = {"mlm": 7.25, "rtd": 0.69}
+    entries = [
+        {
+            "step": step,
+            "split": split,
+            "loss": 9.0,
+            "losses": {name: loss * 90_000 / (step + 90_000) + 1 for name, loss in losses.items()},
+            "metrics": {"mlm_accuracy": 0.5},
+            "tokens_seen": 123_456_789_012,
+        }
+        for step in range(0, 1_800_001, 18_000)
+        for split in ("train", "validation")[: 1 + (step % 180_000 == 0)]
+    ]
+    text = f"we found [MASK] signs of acute [?] {text}"
+    guess = Guess(token, text, f"{token} 61%, the 12%, ##ing 3%", f"{token}: 7% sure that it was replaced")
+    recipe = replace(PRESETS["bio-electra"], family="electra")
+    return run_report.render_page(recipe, "validation", entries, [guess] * 10)
 
 
 def _make_vocabulary_page(*baseline_names: str) -> str:

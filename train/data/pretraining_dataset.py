@@ -106,6 +106,8 @@ class PretrainingDataset:
         special_ids: ids of [PAD], [UNK], [CLS], [SEP] and [MASK].
         vocabulary_size: highest id plus one.
         vocabulary_sha256: SHA-256 of the vocabulary's tokenizer.json.
+        split: name of the split.
+        is_english: True if all documents are citations of PubMed, whose abstracts are English.
         fingerprint: SHA-256 of the names and checksums of the split's shards.
         blocks: the record batches.
         block_sizes, block_ends: int64[blocks], rows of each record batch, and their cumulative sum.
@@ -117,7 +119,9 @@ class PretrainingDataset:
         Raises:
             TrainingDataError: the set is unfinished, the split empty, or a shard not as in the manifest.
         """
-        self._folder, self._shards = folder, _list_shards(folder, split)
+        manifest = manifest_of(folder)
+        self._folder, self._shards, self.split = folder, _list_shards(manifest, split), split
+        self.is_english = {one.pipeline for one in manifest.inputs} == {"pubmed_to_shards"}
         if not sum(shard.rows for shard in self._shards):
             raise TrainingDataError(
                 f"{folder} has no rows in the split {split}; see --validation-fraction of beam run "
@@ -247,7 +251,7 @@ def open_validation_set(folder: str) -> PretrainingDataset | None:
     Raises:
         TrainingDataError: the folder is not a finished pretraining set, or a shard differs from the manifest.
     """
-    if not sum(shard.rows for shard in _list_shards(folder, "validation")):
+    if not sum(shard.rows for shard in _list_shards(manifest_of(folder), "validation")):
         return None
     return PretrainingDataset(folder, "validation")
 
@@ -281,8 +285,8 @@ def manifest_of(folder: str) -> PretrainingManifest:
     return manifest
 
 
-def _list_shards(folder: str, split: str) -> list[Shard]:
-    return [shard for shard in manifest_of(folder).outputs if shard.file.startswith(f"{split}/")]
+def _list_shards(manifest: PretrainingManifest, split: str) -> list[Shard]:
+    return [shard for shard in manifest.outputs if shard.file.startswith(f"{split}/")]
 
 
 def _describe_unfinished(folder: str) -> str:

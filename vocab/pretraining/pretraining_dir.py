@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -23,11 +24,19 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.output.output_layout import SPLITS
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.stats import dataset_card
-from bioshards.corpus.stats.dataset_card import NOTICE_BY_PIPELINE, format_settings, format_table
+from bioshards.corpus.stats import dataset_card, report
+from bioshards.corpus.stats.dataset_card import (
+    NOTICE_BY_PIPELINE,
+    choose_size,
+    format_settings,
+    format_table,
+)
+from bioshards.corpus.stats.directory_stats import summarise_set
 from bioshards.corpus.storage.parallel import parallel_for_each
 from bioshards.vocab.pretraining.build import BuildResult, PretrainingJob
 from bioshards.vocab.pretraining.example_recipes import OBJECTIVES
+
+_DRAWN_ROWS: Final = 3
 
 
 def publish(job: PretrainingJob, built: Sequence[BuildResult]) -> PublishResult:
@@ -44,6 +53,7 @@ def publish(job: PretrainingJob, built: Sequence[BuildResult]) -> PublishResult:
     contents = {
         "dataset_dict.json": json.dumps({"splits": splits}, indent=1) + "\n",
         dataset_card.FILE: format_set_card(manifest),
+        report.FILE: render_set_page(job, manifest),
     }
 
     def write(name: str) -> None:
@@ -166,6 +176,22 @@ def _remove_stale_files(
     sweep(storage, [f"{output.path}/rejected"], rejects_paths)
 
 
+def render_set_page(job: PretrainingJob, manifest: PretrainingManifest) -> str:
+    """Render report.html: what the manifest counts, and some rows as pieces; paths and times are left out."""
+    pieces = {token_id: piece for piece, token_id in job.load_encoder().get_vocab().items()}
+    shards = [shard for shard in manifest.outputs if shard.file.startswith("train/")]
+    drawn: list[dict[str, Any]] = []
+    for number in range(min(_DRAWN_ROWS, manifest.counts.train.rows)):
+        # Rows of a shard are in random order: its first ones are drawn by the seed of the set.
+        shard = shards[number * len(shards) // _DRAWN_ROWS]
+        batch = next(arrow_io.read_stream(job.storage, f"{job.output.path}/{shard.file}"))
+        for row in batch.slice(number if len(shards) < _DRAWN_ROWS else 0, 1).to_pylist():
+            texts, start = [pieces[token_id] for token_id in row["input_ids"]], row["split"]
+            segments = [texts[:start], texts[start:]] if start else [texts]
+            drawn.append({"name": shard.file, "label": row.get("label"), "segments": segments})
+    return report.render_stats_page({**summarise_set(manifest), "drawn": drawn}, manifest.pipeline)
+
+
 def format_set_card(manifest: PretrainingManifest) -> str:
     """Return README.md, the card of the set on Hugging Face's hub, without paths and times."""
     config, counts = manifest.config, manifest.counts
@@ -179,10 +205,14 @@ def format_set_card(manifest: PretrainingManifest) -> str:
     ]
     rows = [(split, f"{totals[split].rows:,}", f"{totals[split].tokens:,}") for split in splits]
     notices = dict.fromkeys(NOTICE_BY_PIPELINE[one.pipeline] for one in manifest.inputs)
+    is_english = {one.pipeline for one in manifest.inputs} == {"pubmed_to_shards"}
     data_files = "\n".join(f"  - split: {split}\n    path: {split}/data-*.arrow" for split in splits)
     return f"""\
 ---
 license: other
+{"language: en" if is_english else "multilinguality: multilingual"}
+size_categories:
+- {choose_size(sum(total.rows for total in totals.values()))}
 task_categories:
 - fill-mask
 tags:
@@ -208,6 +238,7 @@ Rows of up to {config.max_seq_length} token ids, of {counts.documents:,} documen
 
 {format_settings(settings)}
 
+`report.html` shows what became of the text, and some rows.
 `manifest.json` has the shards with SHA-256, and what became of every token.
 
 ## Rights

@@ -530,6 +530,7 @@ def test_manifest_lists_config_inputs_and_outputs(
         "README.md",
         "dataset_dict.json",
         "manifest.json",
+        "report.html",
         "train",
         "validation",
     }

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import lxml.html
+import pyarrow as pa
 import pytest
 import torch
+import torch.nn.functional as F
 import transformers
+import yaml  # type: ignore[import-untyped]
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from transformers import AutoConfig, AutoTokenizer
 
 from bioshards.corpus.output.output_layout import SPLITS
+from bioshards.train import run_report
+from bioshards.train.batch import Batch
 from bioshards.train.log import SPEED_FIELDS
 from bioshards.train.models import attention
+from bioshards.train.models.objectives import ElectraObjective
 from bioshards.train.presets import PRESETS
 from tests.support.outputs import load_manifest
 from tests.support.train.trainer_runs import (
@@ -67,7 +75,12 @@ def load_model(name: str, folder: Path) -> tuple[Any, dict[str, Any]]:
 def test_model_card_says_which_heads_are_trained(runs: dict[str, Path]) -> None:
     cards = {family: (runs[family] / LAST / "hf" / "README.md").read_text() for family in FAMILIES}
     for family, card in cards.items():
-        assert card.startswith("---\nlibrary_name: transformers\n---\n")
+        header = {"library_name": "transformers", "license": "other", "language": "en"}
+        run_card = (runs[family] / "README.md").read_text()
+        for text in (card, run_card):
+            assert yaml.safe_load(text.split("---\n")[1]) == {**header, "tags": ["biology", "medical"]}
+        assert f'AutoModel.from_pretrained("{LAST}/hf")' in run_card
+        assert "| validation/losses/mlm | " in run_card
         assert f"# {family}, 2 layers of 32" in card
         assert "after 12 of\n12 steps" in card
     assert "**`AutoModelForMaskedLM` on this folder adds a head that is not trained.**" in cards["electra"]
@@ -213,6 +226,67 @@ def test_tokenizer_equals_the_vocabulary(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+def test_report_shows_losses_and_ten_masked_tokens(family: str, runs: dict[str, Path]) -> None:
+    tree: Any = lxml.html.document_fromstring((runs[family] / "report.html").read_bytes())
+    assert [figure.text_content().split()[0] for figure in tree.iter("figure")] == [
+        *(("mlm", "rtd") if family == "electra" else ("mlm", "nsp" if family == "bert" else "sop")),
+    ]
+    for line in tree.iter("polyline"):
+        points = [tuple(map(float, point.split(","))) for point in line.get("points").split()]
+        assert len(points) >= 2
+        assert all(0 <= value <= 100 for point in points for value in point)
+    guesses, metrics, settings = (
+        [[cell.text_content() for cell in row] for row in table.iter("tr")] for table in tree.iter("table")
+    )
+    assert guesses[0] == ["token", "text", "guesses", *["discriminator"] * (family == "electra")]
+    assert len(guesses) == 11
+    for _, text, candidates, *judgement in guesses[1:]:
+        assert text.count("[?]") == 1
+        assert len(re.findall(r"\S+ \d+%", candidates)) == 3
+        assert all(re.fullmatch(r"\S+: \d+% sure that it was replaced", line) for line in judgement)
+    assert "train/metrics/mlm_accuracy" in [name for name, _ in metrics]
+    assert ["batch size", "8"] in settings
+
+
+def test_guess_is_of_the_token_that_its_text_leaves_out(
+    pretraining_sets: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A generator that knows each masked token has it as its first guess, and nothing is replaced."""
+
+    def know_all(_: object, batch: Batch) -> torch.Tensor:
+        return 99 * F.one_hot(batch.targets.clamp(min=0), 300).float()
+
+    guesses: list[run_report.Guess] = []
+    guess_masked_tokens = run_report.guess_masked_tokens
+
+    def keep_guesses(*arguments: Any) -> list[run_report.Guess]:
+        monkeypatch.setattr(ElectraObjective, "compute_generator_logits", know_all)
+        guesses.extend(guess_masked_tokens(*arguments))
+        return guesses
+
+    monkeypatch.setattr(run_report, "guess_masked_tokens", keep_guesses)
+    assert run_trainer(pretraining_sets["electra"], tmp_path, "--steps", 1, "--warmup", 0) == 0
+    tokenizer = Tokenizer.from_file(str(pretraining_sets["vocabulary"] / "tokenizer.json"))
+    pieces = {token_id: piece for piece, token_id in tokenizer.get_vocab().items()}
+    tables = [
+        pa.ipc.open_stream(path.read_bytes()).read_all()
+        for path in (pretraining_sets["electra"] / "validation").glob("data-*.arrow")
+    ]
+    rows = [
+        "".join(pieces[token_id] for token_id in ids).replace("##", "")
+        for table in tables
+        for ids in table["input_ids"].to_pylist()
+    ]
+    assert len(guesses) == 10
+    for guess in guesses:
+        assert guess.candidates.startswith(f"{guess.token} 100%, ")
+        assert guess.judgement.startswith(f"{guess.token}: ")
+        text = guess.text.replace("[?]", guess.token).replace(" ", "").replace("##", "")
+        pattern = ".{1,20}".join(map(re.escape, text.split("[MASK]")))
+        assert any(re.search(pattern, row) for row in rows), guess
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_run_json_has_recipe_data_and_versions(
     family: str, runs: dict[str, Path], pretraining_sets: dict[str, Path]
 ) -> None:
@@ -339,7 +413,7 @@ def test_repeated_runs_differ_only_in_times(
         first, second = first_run / name, second_run / name
         if first.is_dir():
             continue
-        if "/hf/" in name:
+        if "/hf/" in name or name in ("README.md", "report.html"):
             assert first.read_bytes() == second.read_bytes(), name
         elif name.endswith("state.pt"):
             assert is_same_state(load_state(first.parent), load_state(second.parent))

@@ -110,8 +110,7 @@ def test_summary_shows_how_to_load_the_model(
     assert stdout.startswith("12 steps, ")
     assert f"checkpoint: {out}/{LAST}/hf\n" in stdout
     assert f'AutoModel.from_pretrained("{out}/{LAST}/hf")' in stdout
-    assert f"curves:     {out}/curves.svg" in stdout
-    assert (out / "curves.svg").read_bytes().startswith(b"<svg xmlns=")
+    assert f"report:     {out}/report.html" in stdout
 
 
 # Presets that need initial weights

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import lxml.html
 import msgspec
+import pyarrow as pa
 import pytest
 import yaml  # type: ignore[import-untyped]
 
@@ -23,13 +26,15 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.shards.pretraining_schema import make_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encode import Encoder
-from bioshards.vocab.pretraining import pretraining_dir
+from bioshards.vocab.pretraining import build, pretraining_dir
 from bioshards.vocab.pretraining.build import BuildResult, PretrainingJob, ShardGroup
 from bioshards.vocab.pretraining.example_recipes import OBJECTIVES, ExampleRecipe
 from bioshards.vocab.pretraining.pretraining_dir import format_set_card
+from tests.support.corpus.arrow_streams import write_stream
 from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.manifests import EMPTY_SPLIT, of_pretraining
 from tests.support.vocab.block_factories import (
@@ -45,6 +50,13 @@ from tests.support.vocab.block_factories import (
 FILES = LocalStorage()
 
 
+@pytest.fixture(autouse=True)
+def loaded_vocabulary(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Publishing finds the vocabulary of :func:`make_job` as if a worker had loaded it."""
+    monkeypatch.setitem(build._encoders, "5" * 64, encoder)
+
+
+PAGES = ("train/state.json", "README.md", "report.html")
 INPUTS = [PretrainingInput("pubmed_to_shards", "0" * 64, 1, 1, ())]
 
 
@@ -111,10 +123,26 @@ def test_published_set_has_balanced_counts_and_loads_with_datasets(
     assert list(years) == ["2000", "2001", "2002"]
     assert sum(years.values()) == counts["train"]["input_tokens"] + counts["validation"]["input_tokens"]
     assert manifest["run"]["started_at"] == "then"
+    assert_page_shows_three_rows(out, has_pairs=objective in ("bert", "albert"))
     opened = load_with_datasets(out)
     assert {name: len(rows) for name, rows in opened.items()} == {
         split: counts[split]["rows"] for split in ("train", "validation")
     }
+
+
+def assert_page_shows_three_rows(out: Path, has_pairs: bool) -> None:
+    tree: Any = lxml.html.document_fromstring((out / "report.html").read_bytes())
+    [details] = [each for each in tree.iter("details") if "drawn at random" in each.text_content()]
+    header, *lines = [[cell.text_content() for cell in row] for row in details.iter("tr")]
+    assert header == ["", "segment", "tokens", "pieces; a trainer masks some of them, others in each epoch"]
+    names = [name for name, *_ in lines if name]
+    assert len(names) == 3
+    for name, segment, num_tokens, pieces in lines:
+        assert segment == "A" if name else "B"
+        assert ("label" in name) == (has_pairs and segment == "A")
+        assert re.fullmatch(r"(\[CLS\] )?((w\d+|\[SEP\]) )+\[SEP\]", pieces)
+        assert pieces.startswith("[CLS]") == (segment == "A")
+        assert int(num_tokens) == len(pieces.split())
 
 
 def test_published_set_is_independent_of_group_order(out: Path, tmp_path: Path, encoder: Encoder) -> None:
@@ -128,7 +156,7 @@ def test_published_set_is_independent_of_group_order(out: Path, tmp_path: Path, 
         assert publish(out, *result) is None
         data = read_manifest(out)
         del data["run"]
-        found.append((json.dumps(data), (out / "train" / "state.json").read_bytes()))
+        found.append((json.dumps(data), *((out / name).read_bytes() for name in PAGES)))
     assert found[0] == found[1]
 
 
@@ -204,6 +232,9 @@ def test_too_many_rejected_documents_stop_publishing(out: Path) -> None:
         "11 of 1,000 documents were rejected, more than --max-rejected 0.01 allows; OUT/rejected/ has"
     )
     assert list_files(out) == set()
+    schema = make_schema(100, False, {})
+    rows = pa.record_batch([[[2, 9, 3]] * 5, [0] * 5], schema=schema)
+    result.outputs = [write_stream(out, result.outputs[0].file, [rows], schema)]
     assert publish(out, result, max_rejected=0.011) is None
     assert read_manifest(out)["counts"]["rejected"] == {"too-long": 11}
 
@@ -244,7 +275,7 @@ def test_publishing_removes_only_stale_files(out: Path, shard_group: ShardGroup,
         f"rejected/{other}.jsonl",
         f"rejected/{shard_group.name}.jsonl",
     ]
-    others = ["train/notes.txt", "README.md", ".bioshards/config.json"]
+    others = ["train/notes.txt", "README.md", "report.html", ".bioshards/config.json"]
     for name in (*leftovers, *others):
         (out / name).parent.mkdir(exist_ok=True)
         (out / name).write_text("x")
@@ -338,6 +369,10 @@ def test_card_has_splits_recipe_inputs_and_rights() -> None:
     )
     card = format_set_card(of_pretraining([], "bert", 128, None, inputs, counts))
     header = yaml.safe_load(card.split("---\n")[1])
+    assert (header["license"], header["size_categories"]) == ("other", ["1K<n<10K"])
+    assert (header["task_categories"], header["multilinguality"]) == (["fill-mask"], "multilingual")
+    english = format_set_card(of_pretraining([], "bert", 128, None, inputs[:1], counts))
+    assert yaml.safe_load(english.split("---\n")[1])["language"] == "en"
     assert header["configs"][0]["data_files"] == [{"split": "train", "path": "train/data-*.arrow"}]
     for line in (
         "# Pretraining rows for BERT",
