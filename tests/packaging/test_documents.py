@@ -44,9 +44,9 @@ def test_links_lead_to_files_and_headings(path: Path) -> None:
 
 @pytest.mark.thorough
 def test_options_in_the_documents_exist() -> None:
-    options = {
-        name for parser in list_parsers() for action in parser._actions for name in action.option_strings
-    }
+    parsers = list(list_parsers())
+    assert {"doctor", "train", "vocab", "worker-pool"} <= {parser.prog.split()[1] for parser in parsers}
+    options = {name for parser in parsers for action in parser._actions for name in action.option_strings}
     beam_options = {f"--{name}" for name in PipelineOptions().get_all_options()}
     known = options | beam_options | _FOREIGN_OPTIONS
     unknown = {

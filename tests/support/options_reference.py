@@ -17,7 +17,7 @@ _INTRODUCTION = """\
 Every option of every command, as `--help` has it. Pipelines also take the
 options of the Beam runner that `--runner` names.
 """
-_COMMAND = re.compile(r"(?m)^  ([a-z_]+) ")
+_COMMAND = re.compile(r"(?m)^  ([a-z_-]+) ")
 
 
 def format_page() -> str:
