@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ from bioshards.corpus.output.output_layout import FORMAT, OutputDir
 from bioshards.corpus.sentences import splitters
 from bioshards.corpus.shards.document_shards import read_documents_manifest
 from bioshards.corpus.stats import report
-from bioshards.corpus.storage.source_file import SourceFile
+from bioshards.corpus.storage.source_file import SAMPLE_FOLDER, SourceFile, list_typed_folders
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text_config import TextConfig
 from bioshards.corpus.ui.progress import StepBar
@@ -45,7 +46,7 @@ from bioshards.pipelines.context import JobSpec, PathOption
 from bioshards.pipelines.download_steps import fetch_and_stage, stage_file
 from bioshards.pipelines.inputs.downloads import split_into_slots
 from bioshards.pipelines.inputs.run_inputs import PmcArticlePlan, RunInputs
-from bioshards.pipelines.options import ShardsOptions
+from bioshards.pipelines.options import ShardsOptions, find_sample
 from bioshards.pipelines.run import (
     CommandLine,
     Session,
@@ -135,9 +136,17 @@ def make_job(pipeline: DocumentsPipeline, session: ShardsSession, documents: Tex
         max_rejected=options.max_rejected,
         max_bad_files=options.max_bad_files,
         run=DocumentsRun(command=session.command),
+        typed_folders=_list_typed_folders(options),
     )
     check_output(job)
     return job
+
+
+def _list_typed_folders(options: ShardsOptions) -> dict[str, str]:
+    """Return the folders of the options as they were typed, the mirror, and the sample by its package."""
+    mirror = options.mirror or os.path.join(os.path.dirname(options.output.rstrip("/")), "mirror")
+    paths = [*options.input, mirror, options.output, options.find_overlap_with or ""]
+    return {**list_typed_folders(filter(None, paths)), find_sample("")[0]: SAMPLE_FOLDER}
 
 
 def _make_config(

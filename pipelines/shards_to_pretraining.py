@@ -288,8 +288,8 @@ def _make_job(
         max_rejected=options.max_rejected,
         run=PretrainingRun(
             command=session.command,
-            inputs=tuple(documents.folder for documents in inputs),
-            vocabulary=make_absolute(str(options.vocab)),
+            inputs=options.input,
+            vocabulary=str(options.vocab),
         ),
     )
 

@@ -214,13 +214,13 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
         "identity": identity,
         "preset": job.preset,
         "data": {
-            "folder": os.path.abspath(job.data),
+            "folder": job.data,
             "objective": dataset.objective,
             "max_seq_length": dataset.max_seq_length,
             "rows": dataset.rows,
             "tokens": dataset.tokens,
         },
-        "vocabulary": os.path.abspath(vocabulary),
+        "vocabulary": vocabulary,
         "first_step": first_step,
         "run": {
             "command": list(job.command),

@@ -171,7 +171,7 @@ def run_adopt(storage: Storage, options: AdoptOptions, progress: Progress) -> st
         alphabet_rarest=None,
         alphabet_coverage=None,
     )
-    run = _start_run(options, [os.path.abspath(options.path)])
+    run = _start_run(options, [options.path])
     manifest = VocabularyManifest(config=config, outputs=(), counts=totals, run=run)
     # The class of the family makes the normaliser anew from its options; where this would lose something,
     # the class is the one that reads tokenizer.json alone.

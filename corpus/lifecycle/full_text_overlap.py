@@ -108,7 +108,8 @@ def write_overlap(job: ShardsJob, finalized: Sequence[FinalizeResult]) -> Overla
         lambda: read_keys(storage, folder, abstracts),
     )
     digest = arrow_io.combine_digests(shard.sha256 for shard in abstracts)
-    return OverlapResult(write(storage, f"{job.output.path}/{FILE_NAME}", folder, digest, matches))
+    path = f"{job.output.path}/{FILE_NAME}"
+    return OverlapResult(write(storage, path, job.as_typed(folder), digest, matches))
 
 
 def read_keys(storage: Storage, folder: str, shards: Sequence[Shard]) -> Iterator[pa.RecordBatch]:

@@ -71,7 +71,7 @@ def compute_input_md5(job: ShardsJob, source: SourceFile) -> str:
         return str(job.storage.read_json(cache_path)["md5"])
     if source.num_files:
         digest = _digest_parts(job, load_parts(job, source))
-        job.storage.write_json(cache_path, {"md5": digest, "path": source.path})
+        job.storage.write_json(cache_path, {"md5": digest})
         return digest
     with open_source(job.storage, source.path) as file:
         digest = md5_of_file(file)
@@ -84,7 +84,7 @@ def compute_input_md5(job: ShardsJob, source: SourceFile) -> str:
             raise BadFileError(
                 "checksum", f"its MD5 is {digest}, its .md5 file says {expected[0].decode()}{remedy}"
             )
-    job.storage.write_json(cache_path, {"md5": digest, "path": source.path})
+    job.storage.write_json(cache_path, {"md5": digest})
     return digest
 
 
@@ -157,8 +157,9 @@ def _list_replaced_parts(job: ShardsJob, sources: Iterable[SourceFile]) -> list[
 
 def _describe(kind: str, names: list[str], job: ShardsJob) -> str:
     count = f"1 {kind}" if len(names) == 1 else f"{len(names):,} {kind}s"
+    output = job.as_typed(job.output.path)
     return (
-        f"{count} that an earlier run into {job.output.path} has read {'is' if len(names) == 1 else 'are'} "
-        f"not among the inputs: {shorten_list(names)}. The result will be without "
+        f"{count} that an earlier run into {output} has read {'is' if len(names) == 1 else 'are'} not among "
+        f"the inputs: {shorten_list(names)}. The result will be without "
         f"{'its' if len(names) == 1 else 'their'} documents, and with the versions that these replaced"
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -23,6 +23,7 @@ from bioshards.corpus.manifest import (
     utc_now,
 )
 from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.storage.source_file import replace_folder
 from bioshards.corpus.storage.storage_protocol import Storage
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class ShardsJob:
         max_rejected: accepted fraction of rejected records.
         max_bad_files: accepted fraction of bad files.
         run: facts about this run; the last step completes them.
+        typed_folders: folders of relative paths as they were typed, by their absolute paths: workers may have
+            another working directory, and a manifest names no folder of this machine that nobody typed.
     """
 
     storage: Storage
@@ -63,6 +66,15 @@ class ShardsJob:
     abstracts_digest: str | None = None
     max_rejected: float = 0.001
     max_bad_files: float = 0.001
+    typed_folders: Mapping[str, str] = field(default_factory=dict)
+
+    def as_typed(self, path: str) -> str:
+        """Return a path as the person typed it, for what is published (source_file.py)."""
+        return replace_folder(path, self.typed_folders)
+
+    def as_absolute(self, path: str) -> str:
+        """Return the absolute path of one as it was typed."""
+        return replace_folder(path, {typed: folder for folder, typed in self.typed_folders.items()})
 
     def make_inputs_key(self, sources: Iterable[SourceFile]) -> str:
         """Return the key of the inputs: of the sources and of the lists that are no part of ``config``."""

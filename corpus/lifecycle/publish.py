@@ -10,6 +10,7 @@ import collections
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -75,7 +76,12 @@ def publish(
     Returns:
         The bad files, and the reason if nothing was published.
     """
-    stage_results, copies = order_stage_results(staged)
+    ordered_results, copies = order_stage_results(staged)
+    stage_results = [
+        replace(result, source=replace(result.source, path=job.as_typed(result.source.path)))
+        for result in ordered_results
+    ]
+    copies = [(job.as_typed(copy), job.as_typed(kept)) for copy, kept in copies]
     results_by_name = {result.output_name: result for result in finalized}
     usable_results = [
         (stage_result, results_by_name[stage_result.output_name])
@@ -288,8 +294,10 @@ def _publish_pages(job: ShardsJob, manifest: DocumentsManifest, output_names: li
         with job.storage.write(f"{job.output.path}/{name}") as out:
             out.write(pages[name].encode("utf-8", "backslashreplace"))
 
+    inputs = [msgspec.structs.replace(one, path=job.as_absolute(one.path)) for one in manifest.inputs]
+
     def read_record(file: str, position: int) -> SourceRecord:
-        return read_source_record(LocalStorage(), manifest.inputs, job.documents, file, position)
+        return read_source_record(LocalStorage(), inputs, job.documents, file, position)
 
     tallies = prefetch_map(job.storage, lambda name: read_tally(job, name), output_names)
     pages = {

@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO, Final, TypeAlias
 
@@ -172,8 +172,7 @@ def list_input_files(
     """
 
     def report_repeated(path: str, first_path: str) -> None:
-        paths = f"{os.path.abspath(path)} is the same folder as {os.path.abspath(first_path)}"
-        on_notice(f"--input {input_path}: {paths} and is read once")
+        on_notice(f"--input {input_path}: {path} is the same folder as {first_path} and is read once")
 
     with explain_unreadable(f"--input {input_path}"):
         if not storage.is_folder(input_path):
@@ -258,6 +257,29 @@ def _make_absolute(file_info: FileInfo) -> FileInfo:
     if "://" in file_info.path:
         return file_info
     return FileInfo(os.path.abspath(file_info.path), file_info.size, file_info.stamp)
+
+
+def list_typed_folders(paths: Iterable[str]) -> dict[str, str]:
+    """Return the folders of relative paths and globs as they were typed, by their absolute paths."""
+    typed_folders = {}
+    for path in paths:
+        if "://" not in path and not os.path.isabs(path):
+            start = re.split(r"[*?\[]", path)[0]
+            folder = path if start == path else os.path.dirname(start)
+            typed_folders[os.path.abspath(folder)] = folder.rstrip("/") or "."
+    return typed_folders
+
+
+SAMPLE_FOLDER: Final = "bioshards/corpus/sample"
+"""Stands for the folder of the bundled sample in paths that are published."""
+
+
+def replace_folder(path: str, replacements: Mapping[str, str]) -> str:
+    """Return a path with the first of these folders that holds it replaced; unchanged if none does."""
+    for folder, replacement in replacements.items():
+        if f"{path}/".startswith(f"{folder}/"):
+            return replacement + path[len(folder) :]
+    return path
 
 
 @contextlib.contextmanager

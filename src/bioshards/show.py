@@ -138,20 +138,31 @@ def _read_source(output: str, document: Document) -> str:
     Raises:
         InputNotFoundError: the source is not where it was, or has changed.
     """
+    from importlib.resources import files
+
+    import msgspec
+
     from bioshards.corpus.jats.filters import PmcConfig
     from bioshards.corpus.lifecycle.source_of_document import read_source_record
     from bioshards.corpus.pubmed.filters import PubMedConfig
     from bioshards.corpus.shards.document_shards import read_documents_manifest
     from bioshards.corpus.storage.local_storage import LocalStorage
+    from bioshards.corpus.storage.source_file import SAMPLE_FOLDER, replace_folder
     from bioshards.corpus.text_files import TextFilesConfig
 
     storage = LocalStorage()
-    inputs = read_documents_manifest(storage, output).inputs
+    sample = {SAMPLE_FOLDER: str(files("bioshards.corpus") / "sample")}
+    inputs = [
+        msgspec.structs.replace(one, path=replace_folder(one.path, sample))
+        for one in read_documents_manifest(storage, output).inputs
+    ]
     config = {"pubmed": PubMedConfig, "pmc": PmcConfig, "text": TextFilesConfig}[document.source]()
     try:
         record = read_source_record(storage, inputs, config, str(document.file), document.position or 0)
     except InputNotFoundError as error:
-        raise InputNotFoundError(f"{document.id}: {error}. Show it without --with-source") from error
+        raise InputNotFoundError(
+            f"{document.id}: {error}. Show it in the folder where its run started, or without --with-source"
+        ) from error
     return record.raw.decode("utf-8", "replace")
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 from tests.support.corpus.jats_articles import article_xml
@@ -21,7 +24,7 @@ BENCHMARKS = BENCHMARK_SAMPLE
 
 
 def run_module(module: str, *arguments: object) -> str:
-    """Run ``python -m module`` and return what it printed; it must succeed."""
+    """Run ``python -m module`` in the working directory and return what it printed; it must succeed."""
     completed = subprocess.run(
         [sys.executable, "-m", module, *map(str, arguments)], capture_output=True, text=True, timeout=200
     )
@@ -30,12 +33,14 @@ def run_module(module: str, *arguments: object) -> str:
 
 
 @pytest.mark.timeout(900)
-def test_abstracts_to_scores(tmp_path: Path) -> None:
+def test_abstracts_to_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     abstracts, articles, texts, words, vocabulary, rows, run, scores = (
-        tmp_path / name
-        for name in ("abstracts", "articles", "texts", "words", "vocab", "rows", "run", "scores")
+        Path(name) for name in ("abstracts", "articles", "texts", "words", "vocab", "rows", "run", "scores")
     )
-    citations = ("--input", PUBMED_SAMPLE, "--input", TOPIC_SAMPLE)
+    Path("topics").mkdir()
+    shutil.copy(TOPIC_SAMPLE, "topics")
+    citations = ("--input", "topics/pubmed*", "--input", PUBMED_SAMPLE)
     run_module(BEAM, "run", "pubmed_to_shards", *citations, "--output", abstracts, "--workers", 2)
     assert load_manifest(abstracts)["counts"]["documents"] == 577
     assert "577" in run_module("bioshards.corpus", "stats", abstracts)
@@ -63,11 +68,24 @@ def test_abstracts_to_scores(tmp_path: Path) -> None:
     run_module("bioshards.evaluate", "run", run / "step-0000500/hf", *benchmarks, *task, "--output", scores)
     run_module("bioshards.evaluate", "report", scores, "--output", scores)
     assert "NCBI-disease" in (scores / "report.html").read_text()
-    contamination = tmp_path / "contamination"
+    contamination = Path("contamination")
     run_module(
         "bioshards.evaluate", "contamination", "--corpus", abstracts, *benchmarks, "--output", contamination
     )
     assert json.loads((contamination / "report.json").read_text())
+    assert "topics/pubmed26n0004.xml.gz" in (abstracts / "manifest.json").read_text()
+    files = [path for path in Path().rglob("*") if path.is_file() and ".bioshards" not in path.parts]
+    assert [path for path in files if str(tmp_path).encode() in read_plain(path)] == []
+
+
+def read_plain(path: Path) -> bytes:
+    """Return the bytes of a file, with what is compressed in them again without compression."""
+    data = path.read_bytes()
+    if data.startswith(b"\x1f\x8b"):
+        data += gzip.decompress(data)
+    if data.startswith(b"PAR1"):
+        data += str(pyarrow.parquet.read_table(path).to_pylist()).encode()
+    return data
 
 
 def test_source_is_fetched_and_read_from_the_mirror(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ def remove_run_facts(name: str, data: bytes) -> bytes:
     if name == "manifest.json":
         manifest = json.loads(data)
         del manifest["run"]
+        for entry in manifest.get("inputs", []):
+            entry.pop("path", None)  # as it was typed
         return json.dumps(manifest).encode()
     return re.sub(RUN_SECTIONS, b"", data, flags=re.DOTALL) if name == "report.html" else data
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -26,12 +25,6 @@ def test_order_and_location_of_inputs_change_no_byte(tmp_path: Path, run_pmc: Ru
     assert published_digests(tmp_path / "a") == published_digests(tmp_path / "b")
     shutil.copytree(PMC_SAMPLE, tmp_path / "elsewhere")
     assert run_pmc("--input", tmp_path / "elsewhere", "--output", tmp_path / "c") == 0
-    for output in (tmp_path / "a", tmp_path / "c"):  # manifests may differ only in the paths of inputs
-        manifest = load_manifest(output)
-        del manifest["run"]
-        for item in manifest["inputs"]:
-            del item["path"]
-        (output / "manifest.json").write_text(json.dumps({**manifest, "run": {}}))
     assert published_digests(tmp_path / "a") == published_digests(tmp_path / "c")
 
 

@@ -225,3 +225,33 @@ def test_file_replaced_with_the_same_size_and_time_is_found_on_request(
     assert {path: path.stat().st_mtime_ns for path in before} == before, "unchanged files are not parsed"
     assert len(digests) == 2
     assert all(path.stat().st_mtime_ns > time for path, time in digests.items()), "both files are read"
+
+
+def test_relative_inputs_are_published_as_typed_and_known_from_any_folder(
+    tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs, output, elsewhere = tmp_path / "in", tmp_path / "out", tmp_path / "elsewhere"
+    for folder in (inputs / "more", elsewhere):
+        folder.mkdir(parents=True)
+    (inputs / "pubmed26n0001.xml").write_bytes(pubmed_set_xml(citation_xml(1)))
+    monkeypatch.chdir(tmp_path)
+    assert run("--input", "in", "--output", "out") == 0
+    assert load_manifest(output)["inputs"][0]["path"] == "in/pubmed26n0001.xml"
+    [digest] = output.glob(".bioshards/input_digests/*.json")
+    read_at = digest.stat().st_mtime_ns
+    monkeypatch.chdir(elsewhere)
+    capsys.readouterr()
+    assert run("--input", "../in/*.xml", "--output", "../out") == 0
+    assert "nothing to do" in capsys.readouterr().out
+    shutil.copy(inputs / "pubmed26n0001.xml", inputs / "more")
+    (inputs / "pubmed26n0002.xml.gz").write_text("garbage")
+    (inputs / "loop").symlink_to(inputs)
+    assert run("--input", "../in", "--output", "../out", "--max-bad-files", "1") == 0
+    manifest = load_manifest(output)
+    assert manifest["bad_files"][0]["path"] == "../in/pubmed26n0002.xml.gz"
+    assert (
+        "../in/pubmed26n0001.xml is the same file as ../in/more/pubmed26n0001.xml" in manifest["warnings"][0]
+    )
+    assert digest.stat().st_mtime_ns == read_at, "the file is known from another folder"
+    published = [path for path in output.rglob("*") if path.is_file() and path.parent.name != ".bioshards"]
+    assert [path for path in published if str(tmp_path).encode() in path.read_bytes()] == []
