@@ -10,6 +10,7 @@
 #   make test-scispacy  the tests of --splitter scispacy, in an environment of their own
 #   make docs      these documents as a site, build/docs/docs/index.html
 #   make wheel     the package, for workers of Dataflow without an image
+#   make release-check  sdist and wheel, and the sample run by the wheel in an environment of its own
 #   make image     container images: needs Docker, and nothing else of this (docker/README.md)
 # make vocab SHARDS="abstracts fulltext" SIZE=30522 VOCAB=vocabulary builds one from your own shards,
 # make examples SHARDS=... VOCAB=... PRESET=pubmedbert EXAMPLES=examples a pretraining set, and
@@ -17,6 +18,10 @@
 # make evaluate CHECKPOINT=pubmedbert/step-0062500/hf DATA=benchmarks SEEDS=5 SCORES=scores scores a checkpoint.
 # make image REGISTRY=us-docker.pkg.dev/my-lab/images TAG=2026-11 names images for a registry; push likewise.
 
+# In a new environment, TORCH=cpu (make TORCH=cpu test) takes torch's CPU build from torch's own index: 0.2 GB
+# instead of CUDA's several.
+TORCH ?=
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 # PYTHON=... names an interpreter; else it is the first of these with the versions that all libraries support.
 PYTHON ?=
 PYTHONS := python3 python3.14 python3.13 python3.12 python3.11
@@ -67,7 +72,7 @@ NO_PYTHON = bioshards needs Python 3.11 to 3.14 with its venv module, and none o
   make PYTHON=/path/to/python3
 
 .PHONY: run vocab examples train evaluate test test-all test-thorough test-scispacy lint types check bench docs wheel image
-.PHONY: push clean
+.PHONY: push clean release-check
 
 run: $(VENV)/.core
 	$(BIN)/beam run pubmed_to_shards --input corpus/sample/pubmed --input corpus/sample/topics --output $(OUT)/pubmed
@@ -135,6 +140,17 @@ docs: $(VENV)/.dev
 wheel: $(VENV)/.dev
 	$(BIN)/python -m build --wheel --outdir dist .
 
+RELEASE := build/release
+release-check: $(VENV)/.dev
+	rm -rf $(RELEASE)
+	$(BIN)/python -m build --outdir $(RELEASE)/dist .
+	$(BIN)/python -m twine check --strict $(RELEASE)/dist/*
+	$(BIN)/python -m venv $(RELEASE)/venv
+	$(RELEASE)/venv/bin/python -m pip install --quiet --constraint constraints.txt $(RELEASE)/dist/*.whl
+	cd $(RELEASE) && venv/bin/bioshards --version && venv/bin/bioshards doctor run && \
+	  venv/bin/beam run pubmed_to_shards --output shards && venv/bin/python -c \
+	  "import bioshards; assert len(bioshards.open_documents('shards')) == 77; print('the release works')"
+
 image: $(IMAGES:%=image/%)
 	@echo 'Built: $(foreach image,$(IMAGES),$(call NAME,$(image)))'
 	@echo '$(if $(REGISTRY),make push brings,With REGISTRY=HOST/PROJECT/REPOSITORY make push brings) them there.'
@@ -174,11 +190,16 @@ $(VENV)/.vocab: $(VENV)/.core
 	$(PIP) --constraint constraints.txt --editable '.[vocab]'
 	touch $@
 
-$(VENV)/.train: $(VENV)/.vocab
+$(VENV)/.torch: $(VENV)/.python
+	$(if $(filter cpu,$(TORCH)),$(PIP) --no-deps --index-url $(TORCH_INDEX) --constraint constraints.txt torch || \
+	  { echo "$(TORCH_INDEX) has no torch for this machine or does not answer: leave TORCH=cpu out" >&2; exit 1; })
+	touch $@
+
+$(VENV)/.train: $(VENV)/.vocab $(VENV)/.torch
 	$(PIP) --constraint constraints.txt --editable '.[vocab,train]'
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.python pyproject.toml constraints.txt
+$(VENV)/.dev: $(VENV)/.python $(VENV)/.torch pyproject.toml constraints.txt
 	$(PIP) --constraint constraints.txt --editable '.[dev]'
 	touch $@ $(VENV)/.core $(VENV)/.vocab $(VENV)/.train
 

@@ -59,7 +59,7 @@ def test_model_without_a_package_index_is_refused() -> None:
         "--sdk_container_image=x",
         "--worker_harness_container_image=x",
         "--setup_file=x",
-        "--extra_package=there/bioshards-0.1.0-py3-none-any.whl",
+        "--extra_package=there/bioshards-0.2.0-py3-none-any.whl",
     ],
 )
 def test_options_may_provide_the_package(option: str) -> None:
