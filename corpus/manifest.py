@@ -868,8 +868,11 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
             "store's own tools)"
         )
     if not storage.exists(path):
+        state = f"has no {NAME}"
+        if not storage.is_remote and not storage.is_folder(folder):
+            state = "is a file" if storage.exists(folder) else "does not exist"
         raise ManifestNotFoundError(
-            f"{folder} has no {NAME}: it is not a finished output of bioshards. "
+            f"{folder} {state}: it is not a finished output of bioshards. "
             "Give the --output of a completed run, or rerun the command to complete it."
         )
     return parse_manifest(_read_json(storage, path), folder)

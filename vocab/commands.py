@@ -285,7 +285,10 @@ def _read_manifest(storage: Storage, folder: str) -> VocabularyManifest:
     except manifests.ManifestError as error:
         raise InputError(str(error)) from error
     if not isinstance(manifest, VocabularyManifest):
-        raise InputError(f"{folder} is not a finished vocabulary: build it with bioshards vocab build")
+        origin = f" (by its manifest.json it was made by {manifest.pipeline})" if manifest else ""
+        raise InputError(
+            f"{folder} is not a finished vocabulary{origin}: build it with bioshards vocab build"
+        )
     if manifest.config.format != FORMAT:
         raise InputError(
             f"{folder} was made by another version of bioshards (format {manifest.config.format}, this is "

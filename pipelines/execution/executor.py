@@ -105,7 +105,7 @@ def execute(
             raise RuntimeError(f"the runner says the job {state.lower()}")
 
     is_remote = "://" in job_spec.output
-    log_path = None if is_remote or workers == 1 else f"{job_spec.output}/.bioshards/error.log"
+    log_path = None if is_remote or workers == 1 else f"{job_spec.output}/.bioshards/workers.log"
     with local_runner.redirect_stderr(log_path) as terminal, contextlib.ExitStack() as stack:
         if runner:
             notes_folder = stack.enter_context(make_temporary_folder("progress"))

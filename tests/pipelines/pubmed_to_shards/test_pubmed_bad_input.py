@@ -433,11 +433,11 @@ def test_worker_failure_is_reported_in_one_line(tmp_path: Path, run: Run) -> Non
 
 
 def test_worker_failure_is_reported_without_a_writable_log(tmp_path: Path, run: Run) -> None:
-    """The error log is on a full disk; the run still ends with its error."""
+    """The log of the workers is on a full disk; the run still ends with its error."""
     work_folder = tmp_path / "out" / ".bioshards"
     assert run("--output", work_folder.parent) == 0
     (work_folder.parent / "manifest.json").unlink()
-    (work_folder / "error.log").symlink_to("/dev/full")
+    (work_folder / "workers.log").symlink_to("/dev/full")
     shutil.rmtree(work_folder / "staged")
     (work_folder / "staged").write_text("in the way")
     completed = run_beam("run", "pubmed_to_shards", "--workers", 2, "--output", work_folder.parent)

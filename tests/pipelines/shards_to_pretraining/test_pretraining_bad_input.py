@@ -265,7 +265,7 @@ def test_input_without_finished_documents_is_refused(
         folders[name].mkdir(exist_ok=True)
         (folders[name] / "manifest.json").write_text(text)
     for folder, message in {
-        tmp_path / "nowhere": "has no manifest.json: it is not a finished output",
+        tmp_path / "nowhere": "does not exist: it is not a finished output",
         folders["unfinished"]: "rerun the command to complete it",
         folders["words"]: "does not hold documents: by its manifest.json it was made by shards_to_words",
         folders["fetched"]: "by its manifest.json it was made by fetch. Give the --output of",
