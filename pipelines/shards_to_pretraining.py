@@ -288,8 +288,8 @@ def _make_job(
         max_rejected=options.max_rejected,
         run=PretrainingRun(
             command=session.command,
-            inputs=options.input,
-            vocabulary=str(options.vocab),
+            inputs=tuple(folder.rstrip("/") for folder in options.input),
+            vocabulary=str(options.vocab).rstrip("/"),
         ),
     )
 

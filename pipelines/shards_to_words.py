@@ -154,7 +154,7 @@ def _make_job(options: WordsOptions, session: Session, inputs: Sequence[Document
             library_versions=find_versions(["tokenizers"] if options.pretokenizer == "bert" else []),
         ),
         inputs=tuple(item.summary for item in inputs),
-        run=WordsRun(command=session.command, inputs=options.input),
+        run=WordsRun(command=session.command, inputs=tuple(folder.rstrip("/") for folder in options.input)),
     )
 
 

@@ -315,7 +315,7 @@ def test_job_of_every_pipeline_has_the_default_settings(
     assert pool["autoscalingSettings"]["maxNumWorkers"] == workers
     assert pool["sdkHarnessContainerImages"][0]["containerImage"].endswith("_sdk:2.77.0")
     assert "use_multiple_sdk_containers" in job["environment"]["experiments"]
-    assert job["labels"] == {"bioshards": "0-1-0", "pipeline": pipeline}
+    assert job["labels"] == {"bioshards": "0-2-0", "pipeline": pipeline}
     assert job["name"] == settings.make_job_name(JobSpec(pipeline, output, 1))
     staged = {package["name"] for package in pool["packages"]}
     assert staged == {service.wheel.name, "extra_packages.txt", "requirements.txt"}

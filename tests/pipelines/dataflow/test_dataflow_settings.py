@@ -43,7 +43,7 @@ def test_missing_options_get_defaults() -> None:
     assert options["number_of_worker_harness_threads"] == 1
     assert options["save_main_session"] is False
     assert options["max_num_workers"] == MAX_WORKERS
-    assert options["labels"] == ["bioshards=0-1-0", "pipeline=pubmed_to_shards"]
+    assert options["labels"] == ["bioshards=0-2-0", "pipeline=pubmed_to_shards"]
     assert all(re.fullmatch(r"[a-z][a-z0-9_-]*=[a-z0-9_-]*", label) for label in options["labels"])
 
 
