@@ -132,7 +132,7 @@ def error_from_runner(context: RunContext, pipeline_result: Any, error: Exceptio
         )
     return RunError(
         f"the run failed: {find_reason(text) or type(error).__name__}. {RESUME}. BIOSHARDS_TRACEBACK=1, or "
-        ".bioshards/error.log of a local output, shows where it failed"
+        ".bioshards/workers.log of a local output, shows where it failed"
     )
 
 
