@@ -22,6 +22,7 @@ import pyarrow as pa
 from tokenizers import Tokenizer
 
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
+from bioshards.corpus.manifest import VocabularyManifest, find_manifest
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.encoder.chunk_encoders import BoundedCache, join_chunk_ids, make_chunk_encoder
@@ -80,10 +81,21 @@ class Encoder:
 
         Raises:
             FileNotFoundError: the folder or its tokenizer.json is missing.
-            ValueError: the file is not a tokenizer, or the tokenizer cannot be applied chunk by chunk.
+            ValueError: the file is not a tokenizer, or not the one of the manifest, or the tokenizer cannot
+                be applied chunk by chunk.
         """
-        path = f"{folder.rstrip('/')}/tokenizer.json"
-        self._initialize(path, _read_tokenizer_file(storage or LocalStorage(), folder, path), special_as_text)
+        folder, storage = folder.rstrip("/"), storage or LocalStorage()
+        path = f"{folder}/tokenizer.json"
+        data = _read_tokenizer_file(storage, folder, path)
+        manifest = find_manifest(storage, folder, VocabularyManifest)
+        listed = {output.file: output.sha256 for output in manifest.outputs} if manifest else {}
+        digest = hashlib.sha256(data).hexdigest()
+        if listed.get("tokenizer.json", digest) != digest:
+            raise InvalidValueError(
+                f"{folder}: tokenizer.json is not the one that its manifest.json lists; one of the two has "
+                "been changed. Build the vocabulary again"
+            )
+        self._initialize(path, data, special_as_text)
 
     def _initialize(self, path: str, data: bytes, special_as_text: bool) -> None:
         self._pickle_args = path, data, special_as_text

@@ -120,10 +120,11 @@ def test_sequential_calls_of_single_steps_do_not_grow_with_files(tmp_path: Path)
         count_calls_of_runs(tmp_path, count, "--dedup", "exact", "--max-rejected", "1") for count in (2, 7)
     )
     for step in ("publish", "decide"):
-        assert few[0].sequential(step) == many[0].sequential(step) <= 10
+        assert few[0].sequential(step) == many[0].sequential(step) <= 14
         assert few[0].concurrent(step) < many[0].concurrent(step)
     assert few[1].sequential("driver") == many[1].sequential("driver") <= 10, "there is nothing to do"
-    for step, calls_per_file in (("stage", 12), ("finalize", 7)):  # steps of one file
+    # Steps of one file; before each write comes a look at the lock.
+    for step, calls_per_file in (("stage", 18), ("finalize", 11)):
         assert few[0].sequential(step) == 2 * calls_per_file
         assert many[0].sequential(step) == 7 * calls_per_file
 

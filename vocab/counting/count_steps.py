@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -22,6 +22,7 @@ from bioshards.corpus.errors import shorten_list
 from bioshards.corpus.lifecycle.job import PublishResult, finish_manifest, make_key
 from bioshards.corpus.manifest import (
     InputDocuments,
+    OutputFile,
     PrunedWords,
     Shard,
     ValidationWords,
@@ -29,6 +30,7 @@ from bioshards.corpus.manifest import (
     WordsManifest,
     WordsRun,
     WordTotals,
+    convert,
     find_damage,
     sweep,
     write_manifest,
@@ -115,20 +117,52 @@ class BucketCounts:
         return {name: getattr(self, name) for name in names}
 
 
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """Report on a counted shard, a JSON file beside its counts.
+
+    Attributes:
+        counts_file: the counts.
+        key: of the other fields, by which a damaged report is known.
+    """
+
+    shard_counts: ShardCounts
+    counts_file: OutputFile
+    key: str
+
+    @classmethod
+    def make(cls, shard_counts: ShardCounts, counts_file: OutputFile) -> _Report:
+        """Return the report with its key."""
+        key = make_key(msgspec.to_builtins([shard_counts, counts_file]))
+        return cls(shard_counts, counts_file, key)
+
+
+def _find_counted(storage: Storage, report_path: str, counts_path: str) -> ShardCounts | None:
+    """Return the counts of a shard by an earlier run; None if there are none, or they are damaged."""
+    try:
+        report = convert(storage.read_json(report_path), _Report)
+    except (FileNotFoundError, ValueError, msgspec.ValidationError):
+        return None
+    is_same = report == _Report.make(report.shard_counts, report.counts_file)
+    if not is_same or find_damage(storage, counts_path, report.counts_file):
+        return None
+    return dataclasses.replace(report.shard_counts, is_cached=True)
+
+
 def count_shard(job: WordsJob, folder_and_shard: tuple[str, Shard]) -> ShardCounts:
     """Count a shard of a directory, or return its cached counts."""
     storage, output = job.storage, job.output
     folder, shard = folder_and_shard
     progress_notes.begin_item(shard.rows)
     report_path = output.word_counts_path(shard.sha256, "json")
-    if storage.exists(report_path):
-        cached = ShardCounts(**storage.read_json(report_path)["shard_counts"])
-        return dataclasses.replace(cached, is_cached=True)
+    counts_path = output.word_counts_path(shard.sha256, "arrow")
+    if cached := _find_counted(storage, report_path, counts_path):
+        return cached
     path = f"{folder}/{shard.file}"
     if damage := find_damage(storage, path, shard):
         return ShardCounts(shard.sha256, failure=f"{path}: {damage}")
     result = word_counts.count_shard_words(storage, folder, shard, job.count_config, progress_notes.add_units)
-    word_counts.write_counts(storage, output.word_counts_path(shard.sha256, "arrow"), result)
+    counts_file = word_counts.write_counts(storage, counts_path, result)
     shard_counts = ShardCounts(
         sha256=shard.sha256,
         documents=result.documents,
@@ -137,7 +171,7 @@ def count_shard(job: WordsJob, folder_and_shard: tuple[str, Shard]) -> ShardCoun
         validation_tokens=result.validation_words.total(),
         distinct_words=len(result.words.keys() | result.validation_words.keys()),
     )
-    storage.write_json(report_path, {"shard_counts": asdict(shard_counts)})
+    storage.write_json(report_path, msgspec.to_builtins(_Report.make(shard_counts, counts_file)))
     return shard_counts
 
 

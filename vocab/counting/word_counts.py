@@ -25,8 +25,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.manifest import CountingConfig, Shard, convert
+from bioshards.corpus.manifest import CountingConfig, OutputFile, Shard, convert
 from bioshards.corpus.shards import document_shards
+from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.tokenizer.pretokenizer import PretokenizeFn, Pretokenizer
@@ -141,21 +142,21 @@ def convert_counts(counts: Mapping[str, int], pretokenize: PretokenizeFn) -> Cou
     return converted
 
 
-def write_counts(storage: Storage, path: str, word_counts: WordCounts) -> None:
+def write_counts(storage: Storage, path: str, word_counts: WordCounts) -> OutputFile:
     """Write the counts of a shard in buckets, sorted, so that equal counts give equal bytes."""
     buckets: list[list[str]] = [[] for _ in range(NUM_BUCKETS)]
     for word in sorted(word_counts.words.keys() | word_counts.validation_words.keys()):
         buckets[zlib.crc32(word.encode()) % NUM_BUCKETS].append(word)
     options = pa.ipc.IpcWriteOptions(compression="lz4")
-    with (
-        storage.write(path) as file,
-        pa.ipc.new_file(pa.PythonFile(file, "w"), SCHEMA, options=options) as writer,
-    ):
-        for bucket in buckets:
-            counts = [word_counts.words[word] for word in bucket]
-            validation_counts = [word_counts.validation_words[word] for word in bucket]
-            columns = {"word": bucket, "count": counts, "validation_count": validation_counts}
-            writer.write_batch(pa.record_batch(columns, schema=SCHEMA))
+    with storage.write(path) as file:
+        hashing_file = HashingWriter(file)
+        with pa.ipc.new_file(pa.PythonFile(hashing_file, "w"), SCHEMA, options=options) as writer:
+            for bucket in buckets:
+                counts = [word_counts.words[word] for word in bucket]
+                validation_counts = [word_counts.validation_words[word] for word in bucket]
+                columns = {"word": bucket, "count": counts, "validation_count": validation_counts}
+                writer.write_batch(pa.record_batch(columns, schema=SCHEMA))
+    return OutputFile(path.rpartition("/")[2], hashing_file.size, hashing_file.sha256)
 
 
 def merge_bucket_counts(storage: Storage, paths: Iterable[str], bucket: int) -> pa.Table:
@@ -165,11 +166,12 @@ def merge_bucket_counts(storage: Storage, paths: Iterable[str], bucket: int) -> 
         with storage.open(path) as file:
             return pa.Table.from_batches([pa.ipc.open_file(file).get_batch(bucket)])
 
-    total, pending = SCHEMA.empty_table(), [SCHEMA.empty_table()]
+    total, pending, rows = SCHEMA.empty_table(), list[pa.Table](), 0
     for table in prefetch_map(storage, read_bucket, paths):
         pending.append(table)
-        if sum(map(len, pending)) > _MAX_PENDING_ROWS:
-            total, pending = _sum_by_word([total, *pending], ["count", "validation_count"]), []
+        rows += len(table)
+        if rows > _MAX_PENDING_ROWS:
+            total, pending, rows = _sum_by_word([total, *pending], ["count", "validation_count"]), [], 0
     return _sum_by_word([total, *pending], ["count", "validation_count"])
 
 

@@ -205,6 +205,25 @@ def test_merging_with_few_pending_rows_gives_the_same_sum(
     assert lines == list(word_counts.lines_from_counts(sum(parts, Counter())))
 
 
+def test_work_of_merging_grows_with_the_number_of_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of a table are asked for once, and not again for each later table."""
+
+    class Table(list[int]):
+        asked = 0
+
+        def __len__(self) -> int:
+            Table.asked += 1
+            return 1
+
+    def merge(tables: list[Table], _: list[str]) -> list[Table]:
+        return tables
+
+    monkeypatch.setattr(word_counts, "prefetch_map", lambda _storage, _read, paths: map(Table, paths))
+    monkeypatch.setattr(word_counts, "_sum_by_word", merge)
+    assert len(word_counts.merge_bucket_counts(FILES, [""] * 1000, 0)) == 1001
+    assert Table.asked == 1000
+
+
 def test_counts_file_is_independent_of_counting_order(tmp_path: Path) -> None:
     for name, order in (("a", ["x", "y", "z"]), ("b", ["z", "x", "y"])):
         word_counts.write_counts(
