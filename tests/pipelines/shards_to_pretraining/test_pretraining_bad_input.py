@@ -204,7 +204,7 @@ def test_vocabulary_that_differs_from_its_manifest_is_refused(
     with (copy / "tokenizer.json").open("a") as file:
         file.write("\n")
     error = assert_refused("--input", abstracts, vocab=copy)
-    assert f"--vocab {copy}: tokenizer.json is not the one that its manifest.json lists" in error
+    assert f"--vocab: {copy}: tokenizer.json is not the one that its manifest.json lists" in error
     assert "Build the vocabulary again" in error
     manifest, path = load_manifest(copy), copy / "manifest.json"
     unreadable = f"--vocab: {path} cannot be read: "
