@@ -21,7 +21,7 @@ from bioshards.corpus.errors import (
     escape_line,
 )
 from bioshards.corpus.ui.command_line import interrupt_on_sigterm, report_error
-from bioshards.corpus.ui.options import choose_command, report_usage_error
+from bioshards.corpus.ui.options import choose_command, open_standard_files, report_usage_error
 
 if TYPE_CHECKING:
     from bioshards.pipelines.options import Parser
@@ -57,6 +57,7 @@ def main(argv: Sequence[str] | None = None, program: str = "beam") -> int:
         argv: command line without the program; default: ``sys.argv``.
         program: what was typed before it, for messages.
     """
+    open_standard_files()
     args = list(sys.argv[1:] if argv is None else argv)
     if args in (["list"], ["--list"]):
         print("\n".join(f"{name:21} {description}" for name, description in PIPELINES.items()))

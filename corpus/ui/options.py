@@ -158,6 +158,18 @@ def parse_command(
     )
 
 
+def open_standard_files() -> None:
+    """Open the standard files that are closed, as the null device.
+
+    A file that is opened later, such as a lock, would get the number of one, and what programs print there.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it gets the lowest free number
+
+
 def choose_command(
     program: str, known: Sequence[str], argv: Sequence[str], usage: str, kind: str = "command"
 ) -> str:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -22,6 +20,7 @@ import pyarrow.compute as pc
 
 from bioshards.corpus.errors import UserError
 from bioshards.corpus.manifest import ManifestError, ManifestNotFoundError, Shard
+from bioshards.corpus.parent_process import end_with_parent
 from bioshards.corpus.shards import document_shards
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -103,7 +102,7 @@ def scan_shards(
     if workers < 2:
         yield from ((shard, _scan_shard(query, folder, shard)) for folder, shard in tasks)
         return
-    pool = ProcessPoolExecutor(workers, initializer=_init_worker, initargs=(query,))
+    pool = ProcessPoolExecutor(workers, initializer=_init_worker, initargs=(query, os.getpid()))
     try:
         futures = [pool.submit(_scan_shard_in_worker, folder, shard) for folder, shard in tasks]
         for (_, shard), future in zip(tasks, futures, strict=True):
@@ -119,19 +118,12 @@ def scan_shards(
 _worker_query: MatchQuery
 
 
-def _init_worker(query: MatchQuery) -> None:
+def _init_worker(query: MatchQuery, parent: int) -> None:
     """Set what a worker process searches for, and ignore Ctrl-C, which the main process handles."""
     global _worker_query
     _worker_query = query
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
-
-
-def _exit_with_parent(parent_pid: int) -> None:
-    """End this process when its parent is gone, which after SIGKILL cannot end it."""
-    while os.getppid() == parent_pid:
-        time.sleep(0.5)
-    os._exit(1)
+    end_with_parent(parent)
 
 
 def _scan_shard_in_worker(folder: str, shard: Shard) -> ShardHits:

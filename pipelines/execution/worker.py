@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
-import signal
 import sys
-from typing import Final
 
-_PR_SET_PDEATHSIG: Final = 1
-"""Of Linux's prctl: the signal that a process gets when its parent ends."""
+from bioshards.corpus.parent_process import end_with_parent
 
 
 def run_worker(driver: int) -> None:
-    """Run Beam's worker, and end the process.
+    """Run Beam's worker, and end the process; it ends with its parent, too.
 
-    On Linux the kernel kills it when its parent ends, however that ends; elsewhere it ends by itself once
-    the connection to the parent is closed. What it had begun is under temporary names.
+    By itself it would wait for the connection for two minutes. What it had begun is under temporary names.
 
     Args:
         driver: id of its parent, the process of the run.
     """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() == driver:  # it has not ended in the meantime
-        gc.disable()  # collections would search all that is imported
-        from apache_beam.runners.worker import sdk_worker_main
+    end_with_parent(driver)
+    gc.disable()  # collections would search all that is imported
+    from apache_beam.runners.worker import sdk_worker_main
 
-        gc.enable()
-        gc.freeze()
-        sdk_worker_main.main([])
+    gc.enable()
+    gc.freeze()
+    sdk_worker_main.main([])
     os._exit(0)  # to take apart what is imported takes a second
 
 

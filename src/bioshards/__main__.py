@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
-from bioshards.corpus.ui.options import choose_command
+from bioshards.corpus.ui.options import choose_command, open_standard_files
 
 _USAGE: Final = """\
 usage: bioshards COMMAND ...
@@ -45,6 +45,7 @@ _MODULES: Final = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
+    open_standard_files()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["--version"]:
         print(f"bioshards {import_module('bioshards').__version__}")

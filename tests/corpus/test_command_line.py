@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -137,3 +139,15 @@ def test_text_without_control_characters_is_unchanged() -> None:
     text = "Füße, 日本語, é, \u00a0, a\ttab\nand a line"
     assert escape_controls(text) == text
     assert escape_controls(HOSTILE) == ESCAPED
+
+
+@pytest.mark.parametrize("module", ["bioshards.__main__", "bioshards.pipelines.cli"])
+def test_no_file_takes_the_place_of_a_closed_standard_file(tmp_path: Path, module: str) -> None:
+    """A lock would, and the errors of workers be written into it."""
+    script = (
+        "import os, sys; os.closerange(0, 3); sys.stdout = sys.stderr = None; "
+        f"from {module} import main; main(['list']); "
+        "file = open(sys.argv[1], 'w'); file.write(f'{file.fileno()} {os.get_inheritable(2)}')"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "file")], check=True)
+    assert (tmp_path / "file").read_text() == "3 True"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -23,6 +24,7 @@ import sentencepiece
 import tokenizers
 
 from bioshards.corpus.errors import InvalidValueError, RunError
+from bioshards.corpus.parent_process import end_with_parent
 from bioshards.corpus.storage.locks import make_temporary_folder
 from bioshards.vocab.tokenizer import sentencepiece_model, wordpiece
 from bioshards.vocab.tokenizer.wordpiece import CONTINUATION_PREFIX, MAX_WORD_LENGTH, SENTENCEPIECE_SPACE
@@ -212,7 +214,11 @@ def _train_in_process(
     """
     job = pickle.dumps((library, _format_counts(words), dict(options)))
     process = subprocess.Popen(
-        _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, process_group=0
+        [*_COMMAND, str(os.getpid())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=folder,
+        process_group=0,
     )
     try:
         output, _ = process.communicate(job)
@@ -233,6 +239,7 @@ def _train_in_process(
 
 def main() -> None:
     """Read a pickled job, and write the pickled model and the message of the library's error."""
+    end_with_parent(int(sys.argv[1]))
     library, lines, options = pickle.load(sys.stdin.buffer)
     train = _train_sentencepiece if library == "sentencepiece" else _train_wordpiece
     model, error = None, None
