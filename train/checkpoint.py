@@ -222,8 +222,12 @@ def load(checkpoint: str, device: torch.device) -> dict[str, Any]:
         InvalidValueError: it is missing or damaged.
         OSError: it cannot be read.
     """
-    path = f"{checkpoint}/{STATE_FILE}"
+    path, run_path = f"{checkpoint}/{STATE_FILE}", f"{checkpoint}/{RUN_FILE}"
     try:
+        run_info = LocalStorage().read_json(run_path) if os.path.exists(run_path) else {}
+        digest = digest_file(path)
+        if run_info.get("state_sha256", digest) != digest:  # of an earlier version there is none
+            raise InvalidValueError(f"its SHA-256 is not the one in {RUN_FILE}")
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
         if not (isinstance(state, dict) and state.keys() >= _STATE_KEYS):
             raise InvalidValueError("unexpected contents")
@@ -235,6 +239,12 @@ def load(checkpoint: str, device: torch.device) -> dict[str, Any]:
             "command to resume from the checkpoint before"
         ) from error
     return state
+
+
+def digest_file(path: str) -> str:
+    """Return the SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_model(
@@ -344,9 +354,7 @@ def write_run_manifest(
     for entry in storage.walk(find_latest(run) or run):
         if os.path.basename(entry.path) == RUN_FILE:
             continue
-        with open(entry.path, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        outputs.append(OutputFile(os.path.relpath(entry.path, run), entry.size, digest))
+        outputs.append(OutputFile(os.path.relpath(entry.path, run), entry.size, digest_file(entry.path)))
     identity = run_info["identity"]
     facts = {
         **run_info["run"],

@@ -252,7 +252,14 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
             checkpoint.write_model(model_folder, objective, recipe, dataset, vocabulary, step, tokens_seen)
             with open(f"{folder}/{STATE_FILE}", "wb") as file:
                 torch.save(state, file)
-            saved = {**run_info, "step": step, "tokens": tokens_seen, "saved": utc_now()}
+            state_sha256 = checkpoint.digest_file(f"{folder}/{STATE_FILE}")
+            saved = {
+                **run_info,
+                "state_sha256": state_sha256,
+                "step": step,
+                "tokens": tokens_seen,
+                "saved": utc_now(),
+            }
             LocalStorage().write_json(f"{folder}/{RUN_FILE}", saved)
 
         if is_main:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import random
 import resource
 import shutil
 import signal
@@ -19,7 +20,7 @@ import torch
 from safetensors import SafetensorError
 from transformers import PreTrainedModel
 
-from bioshards.corpus.errors import RunError
+from bioshards.corpus.errors import InvalidValueError, RunError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.train import checkpoint
 from bioshards.train.checkpoint import CheckpointError
@@ -417,6 +418,18 @@ def test_error_names_damaged_run_json(
     assert "give another --output" in stderr
 
 
+def test_flipped_bit_in_a_state_is_noticed(stopped_run: Path, tmp_path: Path) -> None:
+    folder, rng = tmp_path / "step-0000009", random.Random(41)
+    shutil.copytree(stopped_run / folder.name, folder)
+    data = (folder / "state.pt").read_bytes()
+    for bit in rng.sample(range(8 * len(data)), 100):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        (folder / "state.pt").write_bytes(flipped)
+        with pytest.raises(InvalidValueError, match=r"state\.pt is missing or damaged \(its SHA-256"):
+            checkpoint.load(str(folder), torch.device("cpu"))
+
+
 def test_state_with_other_tensors_is_refused(
     stopped_run: Path, pretraining_sets: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -427,6 +440,7 @@ def test_state_with_other_tensors_is_refused(
     name = next(iter(state["model"]))
     state["model"][name] = torch.zeros(2, 2)
     torch.save(state, path)
+    (path.parent / "run.json").unlink()  # as of an earlier version, which wrote no checksum
     assert run_trainer(pretraining_sets["bert"], tmp_path / "run", *SAVE_OPTIONS) == 2
     stderr = capsys.readouterr().err
     assert f"train: cannot resume from {path}: " in stderr
