@@ -13,6 +13,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import IO, BinaryIO, Final, Self, cast
 
@@ -41,8 +42,9 @@ class ArchiveMember:
 
     Attributes:
         name: name in the archive; never to be used as a path.
-        error: why the member is rejected (``hostile-name``, ``not-a-file``, ``encrypted``,
-            ``unsupported-compression`` or ``too-large``), or None. A rejected member reads as empty.
+        error: why the member is rejected (``hostile-name``, ``not-a-file``, ``nested-archive``,
+            ``encrypted``, ``unsupported-compression`` or ``too-large``), or None. A rejected member reads as
+            empty.
     """
 
     def __init__(self, name: str, error: BadRecordError | None, read: Callable[[int], bytes]) -> None:
@@ -71,19 +73,20 @@ class ArchiveMember:
         self._read = _read_nothing
 
 
-def iter_members(file: BinaryIO, name: str) -> Iterator[ArchiveMember]:
-    """Yield each article file of an archive, in order; other members are skipped.
+def iter_members(file: BinaryIO, name: str, skipped: Counter[str] | None = None) -> Iterator[ArchiveMember]:
+    """Yield each article file and each archive within an archive, in order; other entries are skipped.
 
     Args:
         file: the open archive; seekable for ``.zip``.
         name: name of the archive; its extension selects the format.
+        skipped: counts the skipped entries: ``directory``, ``link``, ``hidden file``, ``other file``.
 
     Raises:
         BadFileError: ``not-an-archive``, ``truncated-archive``, ``corrupt-archive`` or ``bomb``, as soon as
             it is detected. Callers must discard the members read so far.
     """
-    is_zip = name.lower().endswith(".zip")
-    for member in _iter_zip_members(file) if is_zip else _iter_tar_members(file):
+    iter_format = _iter_zip_members if name.lower().endswith(".zip") else _iter_tar_members
+    for member in iter_format(file, Counter() if skipped is None else skipped):
         yield member
         member.drain()
 
@@ -92,9 +95,18 @@ def _read_nothing(size: int) -> bytes:
     return b""
 
 
-def _is_article_name(name: str) -> bool:
-    """Return True for the name of an article file. Hidden files are ignored, as in ``LocalStorage.walk``."""
-    return name.lower().endswith(_ARTICLE_EXTENSIONS) and not re.split(r"[/\\]", name)[-1].startswith(".")
+def _find_skip_reason(name: str, is_directory: bool, is_regular: bool) -> str:
+    """Return the kind of an entry that is no article and no archive; '' for those.
+
+    Hidden files are ignored, as in ``LocalStorage.walk``.
+    """
+    if is_directory:
+        return "directory"
+    if re.split(r"[/\\]", name)[-1].startswith("."):
+        return "hidden file"
+    if name.lower().endswith((*_ARTICLE_EXTENSIONS, *ARCHIVE_EXTENSIONS)):
+        return ""
+    return "other file" if is_regular else "link"
 
 
 def _check_member(name: str, is_regular: bool, size: int) -> BadRecordError | None:
@@ -110,6 +122,9 @@ def _check_member(name: str, is_regular: bool, size: int) -> BadRecordError | No
         return BadRecordError("hostile-name", f"unsafe member name: {name[:200]!r}")
     if not is_regular:
         return BadRecordError("not-a-file", f"{name[:200]!r} is a link, a device or not stored whole")
+    if name.lower().endswith(ARCHIVE_EXTENSIONS):
+        detail = f"{name[:200]!r} is an archive within the archive; unpack it and give it as an input"
+        return BadRecordError("nested-archive", detail)
     if size > MAX_MEMBER_BYTES:
         return BadRecordError(
             "too-large", f"{name[:200]!r} has {size:,} bytes, more than {MAX_MEMBER_BYTES:,}"
@@ -127,7 +142,7 @@ _TAR_SIZE = re.compile(rb" *[0-7]*[ \0]*")
 _PAX_TYPES: Final = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 
 
-def _iter_tar_members(file: BinaryIO) -> Iterator[ArchiveMember]:
+def _iter_tar_members(file: BinaryIO, skipped: Counter[str]) -> Iterator[ArchiveMember]:
     stream = _TarStream(_iter_decompressed_blocks(file))
     archive = _TarArchive(
         fileobj=cast(BinaryIO, stream), tarinfo=_TarHeader, encoding="utf-8", errors="replace"
@@ -139,7 +154,9 @@ def _iter_tar_members(file: BinaryIO) -> Iterator[ArchiveMember]:
             raise BadFileError("corrupt-archive", detail)
         if not header.name and not header.isdir():  # an empty path of an extended header deletes the name
             raise BadFileError("corrupt-archive", "a file has no name")
-        if _is_article_name(header.name) and not header.isdir():
+        if reason := _find_skip_reason(header.name, header.isdir(), header.isfile()):
+            skipped[reason] += 1
+        else:
             is_sparse = any(field.startswith("GNU.sparse.") for field in header.pax_headers)
             is_regular = header.isreg() and not header.issparse() and not is_sparse
             error = _check_member(header.name, is_regular, header.size)
@@ -327,7 +344,7 @@ _ZIP_ERRORS: Final = (
 """Exceptions of zipfile for damaged archives. OSError is excluded: it is an error of the disk."""
 
 
-def _iter_zip_members(file: BinaryIO) -> Iterator[ArchiveMember]:
+def _iter_zip_members(file: BinaryIO, skipped: Counter[str]) -> Iterator[ArchiveMember]:
     packed_bytes = file.seek(0, 2)
     with _open_zip(file) as archive:
         infos = archive.infolist()
@@ -335,7 +352,10 @@ def _iter_zip_members(file: BinaryIO) -> Iterator[ArchiveMember]:
             raise BadFileError("corrupt-archive", "its directory is not that of its first member")
         unpacked_bytes = 0
         for info in infos:
-            if _is_article_name(info.orig_filename):
+            is_regular = stat.S_IFMT(info.external_attr >> 16) in (0, stat.S_IFREG)
+            if reason := _find_skip_reason(info.orig_filename, info.is_dir(), is_regular):
+                skipped[reason] += 1
+            else:
                 content = _ZipContent(archive, info, packed_bytes, unpacked_bytes)
                 yield ArchiveMember(info.orig_filename, _check_zip_member(info), content.read)
                 unpacked_bytes = content.unpacked_bytes

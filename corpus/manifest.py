@@ -306,7 +306,8 @@ class DocumentsManifest(ManifestHeader, frozen=True, kw_only=True):
     inclusion_list: IdListSummary | None
     """List of ids to keep; null without ``--include-ids``."""
     funnel: Mapping[str, int]
-    """Number of records: all, rejected and dropped by reason, kept."""
+    """Number of records: all, rejected and dropped by reason, kept; then of entries of archives that are not
+    read, by kind."""
     counts: DocumentCounts
     """Totals."""
     cleaning: Mapping[str, RemovedText]

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, Protocol
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadRecordError
+from bioshards.corpus.filter_names import FilterNames
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.xml.decoder import DecodingReport
@@ -49,9 +50,11 @@ class RecordReader(Protocol):
 
     Attributes:
         decoding_report: what the bytes of the sources read so far say against their declarations.
+        filter_names: names in the records read so far that filters compare.
     """
 
     decoding_report: DecodingReport
+    filter_names: FilterNames
 
     def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
         """Yield the records of a source, in order.

@@ -106,6 +106,10 @@ class TextConfig:
             for name, value in dataclasses.asdict(self).items()
         }
 
+    def list_filter_names(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of filters that records may or may not have, by option."""
+        return {}
+
     def describe_unknown_values(self) -> list[str]:
         """Return a notice for each value that is not known, of options that take others too."""
         return []
@@ -277,6 +281,10 @@ class ArticleConfig(TextConfig):
                     "one of them"
                 )
 
+    def list_filter_names(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of filters that records may or may not have, by option."""
+        return {"journals": self.journals, "drop-journals": self.drop_journals}
+
     def selects_language(self, code: str | None) -> bool:
         """Return True if neither filter of languages drops an article in this language."""
         return (not self.languages or code in self.languages) and code not in self.drop_languages
@@ -299,11 +307,18 @@ def find_common_drop_reason(
     ):
         return "year"  # as staged files of outputs with --years have it
     if config.journals or config.drop_journals:
-        names = (journal, columns.journal_abbreviation, columns.nlm_id, *issns)
+        names = list_journal_names(journal, issns, columns)
         folded = {name.casefold() for name in names if name}
         if is_filtered_out(folded, config.journals, config.drop_journals):
             return "journal"
     return None
+
+
+def list_journal_names(
+    journal: str | None, issns: tuple[str, ...], columns: ArticleColumns
+) -> tuple[str | None, ...]:
+    """Return the names by which filters know the journal of an article."""
+    return (journal, columns.journal_abbreviation, columns.nlm_id, *issns)
 
 
 def _is_published_within(date: str, bounds: Sequence[str]) -> bool:

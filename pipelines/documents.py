@@ -9,7 +9,7 @@ from bioshards.corpus.shards import input_dirs
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.pipelines.context import PathOption
 from bioshards.pipelines.options import DocumentsOptions
-from bioshards.pipelines.run import CommandLine, Session, make_absolute, open_session
+from bioshards.pipelines.run import CommandLine, Session, make_absolute, open_session, print_notices
 from bioshards.pipelines.steps import Job
 
 
@@ -30,7 +30,9 @@ def load_inputs(session: Session, options: DocumentsOptions) -> list[DocumentsIn
     """
     folders = [make_absolute(folder) for folder in options.input]
     input_dirs.check_disjoint(folders, make_absolute(options.output))
-    return input_dirs.load_document_inputs(session.storage, folders)
+    inputs = input_dirs.load_document_inputs(session.storage, folders)
+    print_notices(input_dirs.describe_shared_sources(inputs))
+    return inputs
 
 
 def find_versions(libraries: Sequence[str]) -> dict[str, str]:

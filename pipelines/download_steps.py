@@ -7,6 +7,7 @@ staged.  Download and staging are one step, otherwise staging would wait for all
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -231,6 +232,7 @@ class FetchResult:
     articles_cached: int
     articles_fetched: int
     articles_removed: int
+    articles_withdrawn: dict[str, int]
     articles_bytes: int
 
     def counters(self) -> dict[str, int]:
@@ -250,6 +252,9 @@ def publish_mirror(
         mirrored: files that were in the mirror.
     """
     manifest = mirror_manifest.build_manifest(job.config, [*mirrored, *fetched], ranges, job.run)
+    withdrawn = Counter[str]()
+    for report in ranges:
+        withdrawn.update(report.withdrawn)
     problem = mirror_manifest.publish_mirror(
         job.storage, job.output.manifest_path, manifest, job.max_rejected
     )
@@ -263,5 +268,6 @@ def publish_mirror(
         articles_cached=sum(report.mirrored for report in ranges),
         articles_fetched=sum(report.fetched for report in ranges),
         articles_removed=sum(report.removed for report in ranges),
+        articles_withdrawn=dict(sorted(withdrawn.items())),
         articles_bytes=sum(report.fetched_bytes for report in ranges),
     )

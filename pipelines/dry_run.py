@@ -12,6 +12,7 @@ from bioshards.corpus.errors import OK, escape_line
 from bioshards.corpus.jats.inputs import is_article_list
 from bioshards.corpus.lifecycle.job import ShardsJob
 from bioshards.corpus.manifest import Shard
+from bioshards.corpus.output.work_files import read_report
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.pipelines.inputs.downloads import SourceListing, format_size, with_interactive_retry
@@ -80,8 +81,8 @@ def _list_unstaged(job: ShardsJob, sources: Sequence[SourceFile]) -> list[Source
 
     def is_staged(source: SourceFile) -> bool:
         path = job.output.input_digest_path(source.path, source.stamp)
-        md5 = job.storage.read_json(path)["md5"] if job.storage.exists(path) else ""
-        return f"{source.stem}-{md5[:8]}.json" in reports
+        cached = read_report(job.storage, path, []) or {"md5": ""}
+        return f"{source.stem}-{cached['md5'][:8]}.json" in reports
 
     staged = prefetch_map(job.storage, is_staged, sources)
     return [source for source, is_done in zip(sources, staged, strict=True) if not is_done]

@@ -16,7 +16,7 @@ from bioshards.corpus.download.sources import (
     Versions,
     parse_source_spec,
 )
-from bioshards.corpus.errors import OutputMismatchError, UsageError
+from bioshards.corpus.errors import OutputMismatchError, UsageError, shorten_list
 from bioshards.corpus.jats.filters import LICENCES_OPTION
 from bioshards.corpus.licences import DEFAULT_LICENCES
 from bioshards.corpus.ui.options import Option, nonempty_subset_of
@@ -309,6 +309,8 @@ def _check_is_mirror(storage: Storage, output: OutputDir) -> None:
 
 def _print_result(result: Mapping[str, Any]) -> None:
     """Print what was downloaded, published or not."""
+    from bioshards.pipelines.run import print_notices
+
     if result["files"] or result["problem"]:
         print(
             f"{result['files']:,} files in the mirror, {result['fetched']:,} of them fetched now "
@@ -320,6 +322,12 @@ def _print_result(result: Mapping[str, Any]) -> None:
             f"{result['articles_fetched']:,} are fetched ({result['articles_bytes'] / 1e6:,.1f} MB), "
             f"{articles['failed']:,} could not be; {result['articles_removed']:,} are taken out"
         )
+        if articles["failed"] and not result["problem"]:
+            details = [article["detail"] for article in articles["failed_articles"]]
+            first = shorten_list(details, articles["failed"], "; ")
+            print_notices([f"articles that could not be fetched: {first}. The next run tries them again"])
+        for reason, count in result["articles_withdrawn"].items():
+            print(f"  {count:>12,}  withdrawn: {reason}")
         for reason, count in articles["not_selected"].items():
             print(f"  {count:>12,}  not selected: {reason}")
 

@@ -54,8 +54,8 @@ CONNECTIONS_OPTION: Final = _download_option(
     "to PMC's bucket, of all workers together (default: %(default)s)", parse=int_at_least(1)
 )
 MAX_REJECTED_OPTION: Final = _run_option(
-    "fraction of records, articles or documents that may be rejected before the run fails "
-    "(default: %(default)s)",
+    "fraction of records, articles or documents that may be rejected before the run fails; up to five never "
+    "end it, but with 0 (default: %(default)s)",
     metavar="FRACTION",
     parse=fraction,
 )
@@ -231,6 +231,13 @@ class ShardsOptions(DownloadOptions):
     preset: str | None = None
     keep_dropped: Annotated[
         bool, _io_option("also write the dropped documents, with reasons, to DIR/dropped")
+    ] = False
+    allow_fewer_inputs: Annotated[
+        bool,
+        _io_option(
+            "take the documents of files that are no longer among the inputs out of a finished output "
+            "(default: stop before)"
+        ),
     ] = False
     verify_inputs: Annotated[
         bool,

@@ -157,14 +157,15 @@ def check_output(job: Job) -> None:
 
 
 def check_published(result: Mapping[str, Any]) -> None:
-    """Check that the last step has published the output.
+    """Print the notices of the last step, and check that it has published the output.
 
     Args:
-        result: what it left, with a ``problem``.
+        result: what it left, with a ``problem``, and ``notices`` if it has any.
 
     Raises:
         NotPublishedError: it has not; the message is the problem.
     """
+    print_notices(result.get("notices", ()))
     if result["problem"]:
         raise NotPublishedError(result["problem"])
 

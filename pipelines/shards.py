@@ -12,8 +12,15 @@ from typing import BinaryIO, Final, TypeVar
 import apache_beam as beam
 import msgspec
 
+from bioshards.corpus.download.pmc.article_ranges import WITHDRAWN
 from bioshards.corpus.download.sources import parse_source_spec
-from bioshards.corpus.errors import TransientStorageError, UsageError, UserError, escape_line
+from bioshards.corpus.errors import (
+    OutputMismatchError,
+    TransientStorageError,
+    UsageError,
+    UserError,
+    escape_line,
+)
 from bioshards.corpus.lifecycle import full_text_overlap, id_lists, near_duplicates
 from bioshards.corpus.lifecycle.decisions import decide
 from bioshards.corpus.lifecycle.finalize import FinalizeResult, finalize_source, list_sources
@@ -31,6 +38,7 @@ from bioshards.corpus.manifest import (
     DocumentsPipeline,
     DocumentsRun,
     ManifestError,
+    find_manifest,
 )
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import FORMAT, OutputDir
@@ -249,6 +257,12 @@ def run_job(
             print(f"{finished} unchanged: nothing to do.")
             return session.compare(job)
         missing = describe_missing_inputs(job, inputs.available, inputs.names_to_fetch)
+        is_finished = find_manifest(job.storage, job.output.path, DocumentsManifest) is not None
+        if missing and is_finished and not options.allow_fewer_inputs:
+            raise OutputMismatchError(
+                f"{'; '.join(missing)}. Nothing is changed. Give all inputs, choose another --output, or add "
+                "--allow-fewer-inputs"
+            )
         print_notices(missing)
         facts = msgspec.structs.replace(job.run, listed_at=inputs.listed_at, notices=(*notices, *missing))
         job = dataclasses.replace(job, run=facts)
@@ -335,6 +349,7 @@ def _print_summary(job: ShardsJob) -> None:
     print(
         f"{counts.documents:,} documents, {counts.sentences:,} sentences in {len(manifest.outputs)} shards",
         *(f"  {count:>12,}  {reason}" for reason, count in manifest.funnel.items()),
+        *_format_withdrawn(manifest),
         *_format_id_lists(manifest),
         *(
             f"  {overlap.rows:>12,}  abstracts of {overlap.abstracts_path} are here in full: {overlap.file}"
@@ -345,6 +360,15 @@ def _print_summary(job: ShardsJob) -> None:
         *([f"rejected: {folder}/rejected"] if counts.rejected or manifest.bad_files else []),
         sep="\n",
     )
+
+
+def _format_withdrawn(manifest: DocumentsManifest) -> list[str]:
+    """Return a line on each reason why articles of a mirror have been taken out by this run."""
+    return [
+        f"  {count:>12,}  withdrawn from the mirror: {name.removeprefix(WITHDRAWN)}"
+        for name, count in manifest.run.steps.get("ranges", {}).items()
+        if name.startswith(WITHDRAWN)
+    ]
 
 
 def _format_id_lists(manifest: DocumentsManifest) -> list[str]:

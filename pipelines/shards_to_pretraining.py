@@ -331,6 +331,8 @@ def _print_summary(job: PretrainingJob) -> None:
     for reason, count in {**counts.dropped, **counts.rejected}.items():
         if count:
             print(f"  {reason + ':':11} {count:,} documents")
+    if counts.rejected:
+        print(f"{'rejected:':13} {job.output.path}/rejected")
     print(f"{'examples:':13} {job.output.path}")
     print(f"{'report:':13} {job.output.manifest_path}")
 

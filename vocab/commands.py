@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import Unigram, WordPiece
 
 from bioshards.corpus import manifest as manifests
-from bioshards.corpus.errors import InvalidValueError, OutputMismatchError
+from bioshards.corpus.errors import InvalidValueError, OutputMismatchError, escape_line
 from bioshards.corpus.manifest import (
     OutputFile,
     VocabularyConfig,
@@ -31,7 +31,12 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import OutputDir, lock_output
-from bioshards.corpus.shards.input_dirs import DocumentsInput, InputError, check_disjoint
+from bioshards.corpus.shards.input_dirs import (
+    DocumentsInput,
+    InputError,
+    check_disjoint,
+    describe_shared_sources,
+)
 from bioshards.corpus.stats import dataset_card
 from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -66,7 +71,10 @@ def run_build(storage: Storage, options: BuildOptions, progress: Progress) -> st
     count_config = CountConfig(recipe.pretokenizer, options.validation_fraction, options.seed)
     check_disjoint(options.folders, options.output)
     corpus_inputs = count_inputs.load_corpus_inputs(storage, options.folders)
-    has_documents = any(isinstance(corpus_input, DocumentsInput) for corpus_input in corpus_inputs)
+    document_inputs = [item for item in corpus_inputs if isinstance(item, DocumentsInput)]
+    for notice in describe_shared_sources(document_inputs):
+        print(escape_line(f"notice: {notice}"), file=sys.stderr)
+    has_documents = bool(document_inputs)
     if options.validation_fraction and not has_documents:
         raise InputError(
             "--validation-fraction applies to documents, and all inputs are counted words. Split them with "

@@ -21,6 +21,7 @@ from bioshards.corpus.manifest import (
     MissingFile,
     write_manifest,
 )
+from bioshards.corpus.output.rejects import is_over_limit
 from bioshards.corpus.storage.storage_protocol import Storage
 
 NOTICE: Final = (
@@ -113,8 +114,8 @@ def find_problem(manifest: MirrorManifest, max_rejected: float) -> str | None:
             "mirror; rerun the command to fetch them"
         )
     article_counts = manifest.articles
-    if article_counts and article_counts.failed > max_rejected * (
-        article_counts.selected + article_counts.failed
+    if article_counts and is_over_limit(
+        article_counts.failed, article_counts.selected + article_counts.failed, max_rejected
     ):
         failures = [article.detail for article in article_counts.failed_articles]
         details = shorten_list(failures, article_counts.failed, "; ")

@@ -30,17 +30,20 @@ _CHILDREN_BY_CONTAINER: Final[Mapping[str, frozenset[str]]] = {
 }
 """Container elements, with the children that contain articles."""
 _ROOT_ELEMENTS: Final = frozenset({"article", "pmc-articleset", "articles", "OAI-PMH"})
-_SERVER_MESSAGES: Final = frozenset(
-    {"error", "Reply", "responseDate", "request", "header", "about", "resumptionToken"}
-)
-"""Elements that servers add to containers. efetch reports a missing article with status 200:
+SERVER_ERRORS: Final = frozenset({"error", "Reply"})
+"""Elements by which servers say that an article is not there. efetch does so with status 200:
 
     <pmc-articleset><error id="1">The following PMCID is not available: 1</error></pmc-articleset>
 
 (until about 2016 ``<Reply Id="1" error="The following PMCID is not available: 1"/>``; see
-https://github.com/neuroquery/pubget/issues/20). The others belong to OAI-PMH 2.0,
-https://www.openarchives.org/OAI/openarchivesprotocol.html.
+https://github.com/neuroquery/pubget/issues/20).
 """
+_SERVER_MESSAGES: Final = frozenset({"responseDate", "request", "header", "about", "resumptionToken"})
+"""Other elements of OAI-PMH 2.0, https://www.openarchives.org/OAI/openarchivesprotocol.html."""
+
+
+_DELETED_RECORD = re.compile(rb"<[^<>]*\sstatus\s*=\s*[\"']deleted[\"']")
+"""The header of a record that has been withdrawn, and has no article."""
 
 
 def iter_articles(file: ByteStream, report: DecodingReport | None = None) -> Iterator[bytes]:
@@ -50,8 +53,8 @@ def iter_articles(file: ByteStream, report: DecodingReport | None = None) -> Ite
     instructions; CDATA becomes text. Namespace declarations of its containers are added, so that it can be
     parsed alone.
 
-    Unknown children of a container are yielded too, so that the reader rejects and counts them; of an
-    article over the size limit, a :class:`~.element_stream.LongElement`.
+    Unknown children of a container, and errors of servers, are yielded too, so that the reader rejects and
+    counts them; of an article over the size limit, a :class:`~.element_stream.LongElement`.
 
     Raises:
         BadFileError: the file as a whole is unusable. Callers must discard the articles read so far.
@@ -60,7 +63,8 @@ def iter_articles(file: ByteStream, report: DecodingReport | None = None) -> Ite
     root = element_stream.read_root(blocks)
     name = _local_name(root.name)
     if name not in _ROOT_ELEMENTS:
-        raise BadFileError("wrong-root", f"its root is <{root.name}>, none of {sorted(_ROOT_ELEMENTS)}")
+        detail = f"its root is <{root.name}>, none of {sorted(_ROOT_ELEMENTS)}"
+        raise BadFileError("wrong-root", detail + element_stream.suggest_pipeline(name))
     if name == "article":
         yield _read_single_article(root, blocks)
     else:
@@ -105,7 +109,7 @@ def _iter_nested_articles(
         elif name in child_names and name in _CHILDREN_BY_CONTAINER:
             inner_blocks = iter((xml,))
             yield from _iter_nested_articles(element_stream.read_root(inner_blocks), inner_blocks, namespaces)
-        elif name not in _SERVER_MESSAGES:
+        elif name not in _SERVER_MESSAGES or _DELETED_RECORD.match(xml):
             yield _add_namespaces(xml, namespaces) if namespaces else xml
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from lxml import etree
 
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
-from bioshards.corpus.errors import BadRecordError
+from bioshards.corpus.errors import BadRecordError, quote
+from bioshards.corpus.filter_names import FilterNames
 from bioshards.corpus.jats import text_blocks, xml_tree
 from bioshards.corpus.jats.article_metadata import (
     ArticleMetadata,
@@ -20,6 +21,7 @@ from bioshards.corpus.jats.article_metadata import (
     parse_metadata,
     update_metadata,
 )
+from bioshards.corpus.jats.article_stream import SERVER_ERRORS
 from bioshards.corpus.jats.filters import (
     DROPPED_PART_PREFIX,
     PmcConfig,
@@ -34,6 +36,7 @@ from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.source_record import VersionKey
 from bioshards.corpus.text.cleaning import Cleaner
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
+from bioshards.corpus.text_config import list_journal_names
 
 _NON_PMC_NUMBER_BIT = 1 << 40
 
@@ -48,6 +51,7 @@ class ArticleDocumentBuilder:
     def __init__(self, config: PmcConfig) -> None:
         self._config = config
         self._columns = config.list_parsed_columns()
+        self.filter_names = FilterNames(config.list_filter_names())
         self._parts = frozenset((*config.parts, *(("table",) if config.has_tables else ())))
         self._cleaner = Cleaner(config.cleaning)
         self._split = load_splitter(config.splitter)
@@ -78,6 +82,9 @@ class ArticleDocumentBuilder:
         """
         config = self._config
         tree = xml_tree.parse_article(xml, flatten=config.flattens_markup, has_tables=config.has_tables)
+        if tree.tag in SERVER_ERRORS or tree.get("status") == "deleted":
+            message = tree.get("error") or "".join(tree.itertext())
+            raise BadRecordError("not-available", f"the server has no article: {quote(message)}")
         if tree.tag != "article":
             raise BadRecordError("unexpected-element", f"<{tree.tag}> is not an article")
         metadata = parse_metadata(tree, self._columns, xml)
@@ -86,6 +93,9 @@ class ArticleDocumentBuilder:
         _, article_number = identify_article(metadata)
         tree, metadata = _select_text(tree, metadata, config)
         has_body = text_blocks.has_body(tree)
+        if "journals" in self.filter_names.kinds:
+            names = list_journal_names(metadata.journal, metadata.issns, metadata.columns)
+            self.filter_names.add("journals", names)
         drop_reason = find_drop_reason(metadata, has_body, config)
         document = None
         if drop_reason is None or keep_dropped:

@@ -22,8 +22,8 @@ from bioshards.corpus.storage.checksums import md5_of_file
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
-from bioshards.corpus.xml.decoder import DecodingReport, check_ratio
-from bioshards.corpus.xml.element_stream import check_length
+from bioshards.corpus.xml.decoder import ByteStream, DecodingReport, check_ratio
+from bioshards.corpus.xml.element_stream import LongElement, check_length
 
 _MIRROR_FILE_NAME: Final = re.compile(r"PMC\d{1,10}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
 """File name of an article in a mirror (download/pmc/)."""
@@ -72,6 +72,7 @@ class ArticleReader:
         self._document_builder = ArticleDocumentBuilder(config)
         self._keep_dropped = keep_dropped
         self.decoding_report = DecodingReport()
+        self.filter_names = self._document_builder.filter_names
 
     def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
         """Yield the articles of the source, in order.
@@ -137,10 +138,24 @@ def _iter_articles_of_files(
             with io.BytesIO(first_bytes) if is_whole else open_source(storage, entry.path) as file:
                 if entry.listed:
                     _check_md5(entry.name, file)
-                for xml in article_stream.iter_articles(file, report):
+                for xml in _iter_at_least_one(file, report):
                     yield _RawArticle(entry.name, xml, listed=entry.listed)
         except BadFileError as error:
             yield _RawArticle(entry.name, error=BadRecordError(error.reason, error.detail))
+
+
+def _iter_at_least_one(file: ByteStream, report: DecodingReport) -> Iterator[bytes]:
+    """Yield the articles of a file.
+
+    Raises:
+        BadFileError: there is none, or the file is unusable.
+    """
+    has_article = False
+    for xml in article_stream.iter_articles(file, report):
+        has_article = True
+        yield xml
+    if not has_article:
+        raise BadFileError("no-article", "it has no article")
 
 
 def _check_md5(name: str, file: BinaryIO) -> None:
@@ -187,13 +202,13 @@ def _iter_articles_of_archive(
     storage: Storage, source: SourceFile, report: DecodingReport
 ) -> Iterator[_RawArticle]:
     with open_source(storage, source.path) as file:
-        for member in iter_members(file, source.name):
+        for member in iter_members(file, source.name, report.skipped_entries):
             name = f"{source.name}/{member.name}"
             if member.error:
                 yield _RawArticle(name, error=member.error)
                 continue
             try:
-                for xml in article_stream.iter_articles(member, report):
+                for xml in _iter_at_least_one(member, report):
                     yield _RawArticle(name, xml)
             except BadFileError as member_error:  # a damaged archive raises at the next member
                 yield _RawArticle(name, error=BadRecordError(member_error.reason, member_error.detail))

@@ -10,6 +10,7 @@ from typing import Final
 from bioshards.corpus.errors import shorten_list
 from bioshards.corpus.lifecycle.job import ShardsJob, StageResult
 from bioshards.corpus.manifest import DocumentsManifest, IdListSummary
+from bioshards.corpus.output.rejects import describe_rejected, is_over_limit
 
 RECORDS_PER_BASELINE_FILE: Final = 30_000
 """Records of a baseline file, except for the last one (baselines of 2024, 2025 and 2026)."""
@@ -37,6 +38,17 @@ def collect_warnings(
     ):
         if id_list:
             messages += _check_id_list(option, id_list)
+    return messages + _check_filter_names(stage_results)
+
+
+def _check_filter_names(stage_results: list[StageResult]) -> list[str]:
+    """Warn about names of filters that no record of any source has."""
+    by_source = [stage_result.unmatched for stage_result in stage_results if stage_result.output_name]
+    unmatched = set(by_source[0]).intersection(*by_source) if by_source else ()
+    messages = []
+    for name in sorted(unmatched):
+        nearest = next(filter(None, (names[name] for names in by_source)), "")
+        messages.append(f"{name} matches no record{f' (did you mean {nearest}?)' if nearest else ''}")
     return messages
 
 
@@ -149,7 +161,7 @@ def find_problem(job: ShardsJob, stage_results: list[StageResult], manifest: Doc
             "processed. Rerun the command to fetch them, or select other files"
         )
     not_fetched = sum(stage_result.not_fetched for stage_result in stage_results)
-    if not_fetched > max_rejected * (counts.records + not_fetched):
+    if is_over_limit(not_fetched, counts.records + not_fetched, max_rejected):
         return (
             f"{not_fetched:,} articles of {counts.records + not_fetched:,} could not be fetched: more "
             f"than --max-rejected {max_rejected:g} allows ({_describe_fetch_errors(stage_results)}). All "
@@ -157,26 +169,40 @@ def find_problem(job: ShardsJob, stage_results: list[StageResult], manifest: Doc
         )
     bad_files = [stage_result for stage_result in stage_results if stage_result.rejection]
     bad_files_text = f"{_count_bad_files(bad_files, stage_results)} ({_describe_files(bad_files)})"
-    remedy = f"See {job.output.path}/rejected/. Replace the input and rerun the command, or raise"
     if stage_results and len(bad_files) == len(stage_results):
         return f"{bad_files_text}, so that there is no record. Replace the input and rerun the command"
     if len(bad_files) > max_bad_files * len(stage_results):
         return (
-            f"{bad_files_text}, more than --max-bad-files {max_bad_files:g} allows. {remedy} --max-bad-files"
+            f"{bad_files_text}, more than --max-bad-files {max_bad_files:g} allows. See {job.output.path}/"
+            "rejected/. Replace the input and rerun the command, or raise --max-bad-files"
         )
-    reasons: collections.Counter[str] = collections.Counter()
-    for stage_result in stage_results:
-        reasons.update(stage_result.rejected)
-    if counts.rejected > max_rejected * counts.records:
+    if is_over_limit(counts.rejected, counts.records, max_rejected):
         return (
-            f"{counts.rejected} of {counts.records} records were rejected ({_format_counts(reasons)}), more "
-            f"than --max-rejected {max_rejected:g} allows. {remedy} --max-rejected"
+            f"{describe_rejects(job, stage_results)}. More than --max-rejected {max_rejected:g} allows: "
+            "replace the input and rerun the command, or raise --max-rejected"
         )
     if not counts.documents:
         reason_counts = ", ".join(f"{outcome}: {count}" for outcome, count in funnel.items())
-        problem = f"no document was kept ({reason_counts}). Check --input and the filters"
+        unmatched = "".join(f"{message}. " for message in _check_filter_names(stage_results))
+        problem = f"no document was kept ({reason_counts}). {unmatched}Check --input and the filters"
         return f"{bad_files_text}, and {problem}" if bad_files else problem
     return None
+
+
+def describe_rejects(job: ShardsJob, stage_results: list[StageResult]) -> str:
+    """Describe the rejected records, which are kept aside; '' if there are none."""
+    results = [stage_result for stage_result in stage_results if stage_result.rejected]
+    reasons: collections.Counter[str] = collections.Counter()
+    for stage_result in results:
+        reasons.update(stage_result.rejected)
+    if not results:
+        return ""
+    paths = [f"{job.output.path}/rejected/{stage_result.output_name}.jsonl" for stage_result in results]
+    records = sum(stage_result.records for stage_result in stage_results)
+    return (
+        f"{reasons.total():,} of {records:,} records were rejected ({_format_counts(reasons)}) and are kept "
+        f"in {describe_rejected(job.storage, paths, reasons.total())}"
+    )
 
 
 def _count_bad_files(bad_files: list[StageResult], stage_results: list[StageResult]) -> str:

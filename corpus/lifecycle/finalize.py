@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,6 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bioshards.corpus.errors import RunError
 from bioshards.corpus.lifecycle import id_lists
 from bioshards.corpus.lifecycle.decisions import (
     digest_decisions,
@@ -25,8 +27,9 @@ from bioshards.corpus.lifecycle.decisions import (
     usable_output_names,
 )
 from bioshards.corpus.lifecycle.job import ShardsJob, StageResult
-from bioshards.corpus.lifecycle.stage import STAGED_FIELDS
+from bioshards.corpus.lifecycle.stage import STAGED_FIELDS, mend_documents
 from bioshards.corpus.manifest import Shard, convert
+from bioshards.corpus.output.work_files import is_intact, read_report, write_report
 from bioshards.corpus.shards import arrow_io, document_shards
 from bioshards.corpus.stats.document_stats import TALLIED_COLUMNS, DocumentTally
 
@@ -51,6 +54,8 @@ class FinalizeResult:
         cleaning: by cleaning rule, the number of changed documents and of removed characters.
         matched_exclusions: number of ids of the exclusion list that match a dropped document.
         matched_inclusions: number of ids of the inclusion list that match a kept document.
+        pairs_sha256: SHA-256 of the list of its duplicates; '' without one.
+        damaged: paths of work files of an earlier run that were damaged.
         is_cached: True if the shards are those of an earlier run.
     """
 
@@ -66,6 +71,8 @@ class FinalizeResult:
     cleaning: dict[str, dict[str, int]]
     matched_exclusions: int = 0
     matched_inclusions: int = 0
+    pairs_sha256: str = ""
+    damaged: tuple[str, ...] = field(default=(), compare=False)
     is_cached: bool = field(default=False, compare=False)
 
     def counters(self) -> dict[str, int]:
@@ -78,26 +85,31 @@ class FinalizeResult:
         return {"skipped": int(self.is_cached), **outcomes, **sizes}
 
 
-def list_sources(job: ShardsJob, stage_results: Sequence[StageResult]) -> list[tuple[int, str]]:
-    """List the index and output name of each usable source, those with most keys first."""
-    num_keys = {result.output_name: result.num_keys for result in stage_results}
-    numbered = enumerate(usable_output_names(stage_results))
-    return sorted(numbered, key=lambda source: -num_keys[source[1]])
+def list_sources(job: ShardsJob, stage_results: Sequence[StageResult]) -> list[tuple[int, StageResult]]:
+    """List the index and the staging of each usable source, those with most keys first."""
+    by_name = {result.output_name: result for result in stage_results}
+    numbered = enumerate(by_name[name] for name in usable_output_names(stage_results))
+    return sorted(numbered, key=lambda source: -source[1].num_keys)
 
 
-def finalize_source(job: ShardsJob, source: tuple[int, str], decided: Sequence[str]) -> FinalizeResult:
+def finalize_source(
+    job: ShardsJob, source: tuple[int, StageResult], decided: Sequence[str]
+) -> FinalizeResult:
     """Write the final shards of a source, unless those of an earlier run are of the same decisions.
 
     Args:
-        source: index of the source among the usable ones, and its output name.
+        source: index of the source among the usable ones, and its staging.
         decided: files of all decisions.
     """
-    source_index, output_name = source
+    source_index, staged = source
+    output_name = str(staged.output_name)
     decisions = read_decisions(job.storage, decided, source_index)
     cache_key = [digest_decisions(decisions), job.excluded.sha256 if job.excluded else None, _TALLY_VERSION]
-    cached_report = _read_current_report(job, output_name)
+    damaged = list[str]()
+    cached_report = _read_current_report(job, output_name, damaged)
     if cached_report and cached_report["cache_key"] == cache_key:
         return dataclasses.replace(convert(cached_report["result"], FinalizeResult), is_cached=True)
+    damaged += mend_documents(job, staged)
     matched_exclusions = matched_inclusions = 0
     if job.excluded:
         exclusion_list = id_lists.read(job.storage, job.output.exclusion_list_path)
@@ -121,8 +133,8 @@ def finalize_source(job: ShardsJob, source: tuple[int, str], decided: Sequence[s
         "result": msgspec.to_builtins(result),
         "tally": finalizer.tally.to_json(),
     }
-    job.storage.write_json(job.output.final_report_path(output_name), report)
-    return result
+    write_report(job.storage, job.output.final_report_path(output_name), report)
+    return dataclasses.replace(result, damaged=tuple(damaged))
 
 
 def read_tally(job: ShardsJob, output_name: str) -> str:
@@ -130,16 +142,29 @@ def read_tally(job: ShardsJob, output_name: str) -> str:
 
     It stays in the report, since journals and lengths of thousands of sources are too much for results.
     """
-    tally: str = job.storage.read_json(job.output.final_report_path(output_name))["tally"]
+    path = job.output.final_report_path(output_name)
+    report = read_report(job.storage, path, [])
+    if report is None:
+        raise RunError(
+            f"{path} was damaged while this run went on. Run the same command again: it is made anew"
+        )
+    tally: str = report["tally"]
     return tally
 
 
-def _read_current_report(job: ShardsJob, output_name: str) -> dict[str, Any] | None:
-    """Return the cached report if all shards that it lists exist with the right size, else None."""
-    path = job.output.final_report_path(output_name)
-    if not job.storage.exists(path):
+def _read_current_report(job: ShardsJob, output_name: str, damaged: list[str]) -> dict[str, Any] | None:
+    """Return the cached report if all that it lists is there, else None.
+
+    Shards are to have the right size, as their readers verify them; the list of duplicates, its SHA-256.
+    """
+    report: dict[str, Any] | None
+    report = read_report(job.storage, job.output.final_report_path(output_name), damaged)
+    if report is None:
         return None
-    report: dict[str, Any] = job.storage.read_json(path)
+    pairs_path, pairs_sha256 = job.output.duplicate_pairs_path(output_name), report["result"]["pairs_sha256"]
+    if pairs_sha256 and not is_intact(job.storage, pairs_path, pairs_sha256):
+        damaged.append(pairs_path)
+        return None
     for shard in (*report["result"]["shards"], *report["result"]["dropped"]):
         sizes = [info.size for info in job.storage.glob(f"{job.output.path}/{shard['file']}")]
         if sizes != [shard["bytes"]]:
@@ -185,9 +210,10 @@ class _Finalizer:
         with self._open_staged() as staged:
             schema = _strip_staged_fields(staged.schema)
             kept = self._write_shards(document_shards.DATA_FOLDER, self._iter_kept(staged, schema), schema)
-        if self._duplicate_pairs:
+        pairs = "".join(self._duplicate_pairs).encode()
+        if pairs:
             with storage.write(output.duplicate_pairs_path(self._output_name)) as out:
-                out.write("".join(self._duplicate_pairs).encode())
+                out.write(pairs)
         dropped: list[Shard] = []
         if config.keep_dropped:
             with self._open_staged() as staged:
@@ -211,6 +237,7 @@ class _Finalizer:
                 rule: {"documents": count, "characters": self._cleaned_characters[rule]}
                 for rule, count in sorted(self._cleaned_documents.items())
             },
+            pairs_sha256=hashlib.sha256(pairs).hexdigest() if pairs else "",
         )
 
     def _write_shards(self, folder: str, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> list[Shard]:

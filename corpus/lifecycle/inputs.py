@@ -13,9 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, replace
 from typing import Final
 
-from bioshards.corpus.errors import BadFileError, shorten_list
+from bioshards.corpus.errors import BadFileError, RunError, shorten_list
 from bioshards.corpus.lifecycle.job import ShardsJob
 from bioshards.corpus.manifest import DocumentsManifest, find_manifest
+from bioshards.corpus.output.work_files import read_report, write_report
 from bioshards.corpus.storage.checksums import md5_of_file
 from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, SourcePart, open_source, stem_from_name
@@ -33,8 +34,8 @@ def save_part_lists(job: ShardsJob, sources: Iterable[SourceFile]) -> None:
     """Write the file lists of multi-file sources, for :func:`load_parts`."""
 
     def save_part_list(source: SourceFile) -> None:
-        job.storage.write_json(
-            job.output.part_list_path(source.stamp), [astuple(part) for part in source.parts]
+        write_report(
+            job.storage, job.output.part_list_path(source.stamp), [astuple(part) for part in source.parts]
         )
 
     existing = set(job.storage.list_names(f"{job.output.work_folder}/part_lists"))
@@ -47,15 +48,21 @@ def save_part_lists(job: ShardsJob, sources: Iterable[SourceFile]) -> None:
 
 
 def load_parts(job: ShardsJob, source: SourceFile) -> SourceFile:
-    """Return the source with its file list."""
+    """Return the source with its file list.
+
+    Raises:
+        RunError: the list is damaged.
+    """
     if not source.num_files or source.parts:
         return source
-    return replace(
-        source,
-        parts=tuple(
-            SourcePart(*part) for part in job.storage.read_json(job.output.part_list_path(source.stamp))
-        ),
-    )
+    path = job.output.part_list_path(source.stamp)
+    parts = read_report(job.storage, path, [])
+    if parts is None:
+        job.storage.remove(path)
+        raise RunError(
+            f"{path} was damaged and is removed. Run the same command again: it makes the list anew"
+        )
+    return replace(source, parts=tuple(SourcePart(*part) for part in parts))
 
 
 def compute_input_md5(job: ShardsJob, source: SourceFile) -> str:
@@ -67,11 +74,11 @@ def compute_input_md5(job: ShardsJob, source: SourceFile) -> str:
         BadFileError: the source cannot be read, or its ``.md5`` file has another MD5.
     """
     cache_path = job.output.input_digest_path(source.path, source.stamp)
-    if job.storage.exists(cache_path):
-        return str(job.storage.read_json(cache_path)["md5"])
+    if cached := read_report(job.storage, cache_path, []):
+        return str(cached["md5"])
     if source.num_files:
         digest = _digest_parts(job, load_parts(job, source))
-        job.storage.write_json(cache_path, {"md5": digest})
+        write_report(job.storage, cache_path, {"md5": digest})
         return digest
     with open_source(job.storage, source.path) as file:
         digest = md5_of_file(file)
@@ -84,7 +91,7 @@ def compute_input_md5(job: ShardsJob, source: SourceFile) -> str:
             raise BadFileError(
                 "checksum", f"its MD5 is {digest}, its .md5 file says {expected[0].decode()}{remedy}"
             )
-    job.storage.write_json(cache_path, {"md5": digest})
+    write_report(job.storage, cache_path, {"md5": digest})
     return digest
 
 
@@ -119,21 +126,36 @@ def describe_missing_inputs(
     """Return notices on the files and single articles that an earlier run has read and this one will not.
 
     Files are compared by their names without extensions, so that another folder of the same files is no
-    change.  Single articles are known as long as the work folder exists.
+    change.  Single articles are known as long as the work folder exists.  What another version of an article
+    or the baseline of a later year replaces is not missing.
 
     Args:
         sources: sources that are available, with their parts.
         other_names: names of the files that are to be fetched.
     """
     stems = {source.stem for source in sources} | {stem_from_name(name) for name in other_names}
+    newest_year = max(map(_find_year, stems), default="")
     files = [
-        stem for stem in _list_previous_stems(job) if stem not in stems and not _ARTICLE_GROUP.fullmatch(stem)
+        stem
+        for stem in _list_previous_stems(job)
+        if stem not in stems
+        and not _ARTICLE_GROUP.fullmatch(stem)
+        and not "" < _find_year(stem) < newest_year
     ]
-    names = {part.name for source in sources for part in source.parts}
-    articles = [name for name in _list_replaced_parts(job, sources) if name not in names]
+    names = {_strip_version(part.name) for source in sources for part in source.parts}
+    articles = [name for name in _list_replaced_parts(job, sources) if _strip_version(name) not in names]
     return [
         _describe(kind, missing, job) for kind, missing in (("file", files), ("article", articles)) if missing
     ]
+
+
+def _find_year(stem: str) -> str:
+    match = re.match(r"pubmed(\d\d)n\d", stem)
+    return match[1] if match else ""
+
+
+def _strip_version(name: str) -> str:
+    return re.sub(r"^(PMC\d+)\.\d+", r"\1", name)
 
 
 def _list_previous_stems(job: ShardsJob) -> list[str]:
@@ -151,8 +173,8 @@ def _list_replaced_parts(job: ShardsJob, sources: Iterable[SourceFile]) -> list[
     folder = f"{job.output.work_folder}/part_lists"
     paths = [f"{folder}/{name}" for name in job.storage.list_names(folder) if name.endswith(".json")]
     replaced = [path for path in paths if path not in unchanged]
-    part_lists = prefetch_map(job.storage, job.storage.read_json, replaced)
-    return sorted({SourcePart(*part).name for parts in part_lists for part in parts})
+    part_lists = prefetch_map(job.storage, lambda path: read_report(job.storage, path, []), replaced)
+    return sorted({SourcePart(*part).name for parts in part_lists for part in parts or ()})
 
 
 def _describe(kind: str, names: list[str], job: ShardsJob) -> str:

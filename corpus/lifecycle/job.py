@@ -99,6 +99,10 @@ class StageResult:
         not_fetched: number of its articles that could not be fetched.
         fetch_errors: why the first few of them could not.
         misdeclared_files: number of its files in UTF-8 that declare another encoding.
+        skipped_entries: number of entries of an archive that are no articles, by kind; no records.
+        unmatched: names of filters that none of its records has, with the nearest that one has.
+        sha256s: SHA-256 of its work files, by extension.
+        damaged: paths of work files of an earlier run that were damaged.
         is_cached: True if it was staged by an earlier run.
     """
 
@@ -113,6 +117,10 @@ class StageResult:
     not_fetched: int = 0
     fetch_errors: tuple[str, ...] = ()
     misdeclared_files: int = 0
+    skipped_entries: dict[str, int] = field(default_factory=dict)
+    unmatched: dict[str, str] = field(default_factory=dict)
+    sha256s: dict[str, str] = field(default_factory=dict, compare=False)
+    damaged: tuple[str, ...] = field(default=(), compare=False)
     is_cached: bool = field(default=False, compare=False)
 
     def counters(self) -> dict[str, int]:
@@ -150,10 +158,12 @@ class PublishResult:
     Attributes:
         problem: None if the manifest was written, else the reason.
         bad_files: path of every bad file, and why it is one.
+        notices: what else to tell of this run, each on a line.
     """
 
     problem: str | None
     bad_files: tuple[tuple[str, ...], ...] = ()
+    notices: tuple[str, ...] = ()
 
     def counters(self) -> dict[str, int]:
         """Return the metrics of the step."""

@@ -41,6 +41,7 @@ from bioshards.corpus.lifecycle import decisions
 from bioshards.corpus.lifecycle.job import ShardsJob, StageResult
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 
@@ -242,11 +243,16 @@ class SignatureWriter(ExitStack):
 
     def __init__(self, storage: Storage, path: str) -> None:
         super().__init__()
-        file = pa.PythonFile(self.enter_context(storage.write(path)), "w")
-        self._writer = self.enter_context(pa.ipc.new_file(file, SIGNATURE_SCHEMA))
+        self._file = HashingWriter(self.enter_context(storage.write(path)))
+        self._writer = self.enter_context(pa.ipc.new_file(pa.PythonFile(self._file, "w"), SIGNATURE_SCHEMA))
         self._rows: list[tuple[int, str, int, int | None]] = []
         self._signatures: list[UInt32Array] = []
         self.callback(self._write_batch)
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the file, once the block has ended."""
+        return self._file.sha256
 
     def add(
         self, key: int, document_id: str, position: int, year: int | None, title: str, abstract: Iterable[str]

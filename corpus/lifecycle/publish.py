@@ -44,6 +44,7 @@ from bioshards.corpus.manifest import (
     sweep,
     write_manifest,
 )
+from bioshards.corpus.output.work_files import describe_damaged
 from bioshards.corpus.shards.document_shards import DATA_FOLDER, DROPPED_FOLDER, SUFFIX
 from bioshards.corpus.source_record import SourceRecord
 from bioshards.corpus.stats import dataset_card, report
@@ -104,7 +105,11 @@ def publish(
         _sweep(job, manifest, [stage_result for stage_result, _ in usable_results])
         manifest = finish_manifest(manifest, _make_inputs_key(job, staged))
         write_manifest(job.storage, job.output.manifest_path, manifest)
-    return PublishResult(problem, tuple((bad_file.path, bad_file.detail) for bad_file in manifest.bad_files))
+    damaged = [path for result in (*staged, *finalized) for path in result.damaged]
+    rejects = "" if problem else checks.describe_rejects(job, stage_results)
+    notices = (*describe_damaged(damaged), *([rejects] if rejects else []))
+    bad_files = tuple((bad_file.path, bad_file.detail) for bad_file in manifest.bad_files)
+    return PublishResult(problem, bad_files, notices)
 
 
 def _make_inputs_key(job: ShardsJob, staged: Sequence[StageResult]) -> str:
@@ -127,6 +132,7 @@ def _build_manifest(
     # Reused work files of an older version may have a reason that this one does not have: it comes last.
     drop_reasons = dict.fromkeys([*documents.drop_reasons, *sorted(funnel)])
     rejected = _sum_counts(stage_result.rejected for stage_result in stage_results)
+    skipped = _sum_counts(stage_result.skipped_entries for stage_result in stage_results)
     records = sum(stage_result.records for stage_result in stage_results)
     counts = _sum_counts(finalize_result.counts for finalize_result in finalize_results)
     removed = {rule: _sum_removed_text(rule, finalize_results) for rule in documents.removal_names()}
@@ -157,6 +163,7 @@ def _build_manifest(
             **{f"rejected: {reason}": count for reason, count in sorted(rejected.items())},
             **{f"dropped: {reason}": funnel[reason] for reason in drop_reasons if reason in funnel},
             "kept": num_kept,
+            **{f"not read: {kind} of an archive": count for kind, count in sorted(skipped.items())},
         },
         counts=DocumentCounts(
             documents=counts.get("documents", 0),

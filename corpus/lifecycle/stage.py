@@ -16,18 +16,21 @@ import pyarrow as pa
 
 from bioshards.corpus import progress_notes
 from bioshards.corpus.document import Document
-from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.errors import BadFileError, RunError
 from bioshards.corpus.gc_pause import pause_gc
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.lifecycle import decisions, id_lists
 from bioshards.corpus.lifecycle.inputs import compute_input_md5, load_parts
 from bioshards.corpus.lifecycle.job import ShardsJob, StageResult
 from bioshards.corpus.lifecycle.near_duplicates import SignatureWriter
+from bioshards.corpus.output import work_files
 from bioshards.corpus.output.rejects import RejectWriter
+from bioshards.corpus.output.work_files import is_intact
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.shards import document_schema
 from bioshards.corpus.shards.document_schema import make_schema
 from bioshards.corpus.source_record import DAMAGED_COPY, RecordReader, SourceRecord
+from bioshards.corpus.storage.checksums import HashingWriter
 from bioshards.corpus.storage.source_file import SourceFile, is_unchanged
 from bioshards.corpus.text_config import TextConfig
 from bioshards.corpus.text_files import TextFilesConfig
@@ -55,25 +58,54 @@ cache of a core. Those of a whole batch are not, which costs a tenth of the time
 def stage_source(job: ShardsJob, source: SourceFile) -> StageResult:
     """Stage a source unless it is staged.
 
-    One with articles that a mirror can replace is staged again: its list stays the same.
+    One with articles that a mirror can replace is staged again: its list stays the same.  So is one with a
+    damaged work file; its documents are verified when they are read (:func:`mend_documents`).
     """
     try:
         md5 = compute_input_md5(job, source)
         progress_notes.begin_item(source.size)
         output_name = f"{source.stem}-{md5[:8]}"
         report_path = job.output.staged_path(output_name, "json")
-        if job.storage.exists(report_path):
-            report = job.storage.read_json(report_path)
-            if not MENDABLE_REASONS & report["result"]["rejected"].keys():
-                progress_notes.count("records", report["result"]["records"])
-                return StageResult(source, output_name, md5, **report["result"], is_cached=True)
+        damaged = list[str]()
+        result = work_files.read_report(job.storage, report_path, damaged)
+        if result is not None:
+            sha256s = {
+                job.output.staged_path(output_name, suffix): sha256
+                for suffix, sha256 in result["sha256s"].items()
+                if suffix != "arrow"
+            }
+            damaged += [path for path in sha256s if not is_intact(job.storage, path, sha256s[path])]
+            if not damaged and not MENDABLE_REASONS & result["rejected"].keys():
+                progress_notes.count("records", result["records"])
+                return StageResult(source, output_name, md5, **result, is_cached=True)
             # Its final shards are of the former staging.
             job.storage.remove(job.output.final_report_path(output_name))
-        report = {"result": _Stager(job, load_parts(job, source), output_name).run()}
-        job.storage.write_json(report_path, report)
-        return StageResult(source, output_name, md5, **report["result"])
+        result = _Stager(job, load_parts(job, source), output_name).run()
+        work_files.write_report(job.storage, report_path, result)
+        return StageResult(source, output_name, md5, **result, damaged=tuple(damaged))
     except BadFileError as rejection:
         return StageResult(source, None, None, rejection=(rejection.reason, rejection.detail))
+
+
+def mend_documents(job: ShardsJob, staged: StageResult) -> tuple[str, ...]:
+    """Stage a source again if its documents in the work folder are damaged.
+
+    Returns:
+        The path of the damaged file, if it was.
+
+    Raises:
+        RunError: the source is not the same any more.
+    """
+    path = job.output.staged_path(str(staged.output_name), "arrow")
+    if is_intact(job.storage, path, staged.sha256s["arrow"]):
+        return ()
+    job.storage.remove(job.output.staged_path(str(staged.output_name), "json"))
+    if stage_source(job, staged.source).sha256s != staged.sha256s:
+        raise RunError(
+            f"{path} is damaged, and {staged.source.path} has changed since it was made of it. Run the same "
+            "command again: it reads the source anew"
+        )
+    return (path,)
 
 
 def make_reader(document_config: TextConfig, keep_dropped: bool) -> RecordReader:
@@ -111,6 +143,7 @@ class _Stager:
         )
         self._signatures: SignatureWriter | None = None
         self._records = 0
+        self._sha256s: dict[str, str] = {}
 
     def run(self) -> dict[str, Any]:
         """Stage the source and return the fields of its result as JSON values."""
@@ -128,21 +161,23 @@ class _Stager:
         self._write_rows("keys", self._keys, STAGED_KEY_SCHEMA)
         if self._digests is not None:
             self._write_rows("digests", self._digests, decisions.TEXT_DIGEST_SCHEMA)
+        if self._rejects.sha256:
+            self._sha256s["rejected.jsonl"] = self._rejects.sha256
+        if self._signatures:
+            self._sha256s["signatures"] = self._signatures.sha256
         return {
             "records": self._records,
             "deletions": sum(1 for key in self._keys if key[3]),
             "num_keys": len(self._keys),
             "rejected": dict(self._rejects.reason_counts),
             "misdeclared_files": self._reader.decoding_report.misdeclared_files,
+            "skipped_entries": dict(self._reader.decoding_report.skipped_entries),
+            "unmatched": self._reader.filter_names.find_unmatched(),
+            "sha256s": self._sha256s,
         }
 
     def _write_documents(self) -> None:
-        options = pa.ipc.IpcWriteOptions(compression="lz4")
-        path = self._job.output.staged_path(self._output_name, "arrow")
-        with (
-            self._job.storage.write(path) as out,
-            pa.ipc.new_stream(out, _staged_schema(self._schema), options=options) as stream,
-        ):
+        with self._open_table("arrow", _staged_schema(self._schema), "lz4") as stream:
             noted = 0
             for batch in self._iter_batches():
                 stream.write_batch(batch)
@@ -225,9 +260,20 @@ class _Stager:
             ],
             schema=schema,
         )
-        path = self._job.output.staged_path(self._output_name, suffix)
-        with self._job.storage.write(path) as out, pa.ipc.new_stream(out, schema) as stream:
+        with self._open_table(suffix, schema) as stream:
             stream.write_table(table)
+
+    @contextlib.contextmanager
+    def _open_table(
+        self, suffix: str, schema: pa.Schema, compression: str | None = None
+    ) -> Iterator[pa.RecordBatchWriter]:
+        """Write a table of the source, and note its SHA-256."""
+        options = pa.ipc.IpcWriteOptions(compression=compression)
+        with self._job.storage.write(self._job.output.staged_path(self._output_name, suffix)) as out:
+            file = HashingWriter(out)
+            with pa.ipc.new_stream(pa.PythonFile(file, "w"), schema, options=options) as stream:
+                yield stream
+            self._sha256s[suffix] = file.sha256
 
 
 def _staged_schema(schema: pa.Schema) -> pa.Schema:

@@ -13,6 +13,7 @@ from typing import Final
 
 from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.errors import BadFileError, BadRecordError
+from bioshards.corpus.filter_names import FilterNames
 from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation, parse_citation, parse_pmids
 from bioshards.corpus.pubmed.filters import PubMedConfig, find_drop_reason
@@ -22,6 +23,7 @@ from bioshards.corpus.source_record import SourceRecord, VersionKey
 from bioshards.corpus.storage.source_file import SourceFile, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.text.cleaning import Cleaner
+from bioshards.corpus.text_config import list_journal_names
 from bioshards.corpus.xml import element_stream
 from bioshards.corpus.xml.decoder import ByteStream, DecodingReport, decode_xml
 from bioshards.corpus.xml.element_stream import check_length, pass_checks
@@ -52,6 +54,7 @@ class CitationReader:
         self._document_builder = CitationDocumentBuilder(config)
         self._columns = config.list_parsed_columns()
         self.decoding_report = DecodingReport()
+        self.filter_names = FilterNames(config.list_filter_names())
 
     def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
         """Yield the records of the file, in order.
@@ -89,12 +92,21 @@ class CitationReader:
 
     def _make_record(self, file: str, position: int, xml: bytes, parsed: _ParsedRecord) -> SourceRecord:
         if isinstance(parsed, Citation):
+            self._add_filter_names(parsed)
             drop_reason, document = self._document_builder.build_document(parsed, file, position)
             keys = [VersionKey(parsed.pmid, parsed.version, False, drop_reason)]
             return SourceRecord(position, file, xml, keys, document)
         if isinstance(parsed, BadRecordError):
             return SourceRecord(position, file, xml, [], error=parsed)
         return SourceRecord(position, file, xml, parsed)
+
+    def _add_filter_names(self, citation: Citation) -> None:
+        columns, kinds = citation.columns, self.filter_names.kinds
+        if "journals" in kinds:
+            names = list_journal_names(citation.journal, citation.issns, columns)
+            self.filter_names.add("journals", names)
+        if "mesh" in kinds:
+            self.filter_names.add("mesh", [heading.descriptor for heading in columns.mesh])
 
 
 def _parse_keys(element: str, xml: bytes) -> list[VersionKey]:
@@ -126,7 +138,8 @@ def iter_records(file: ByteStream, report: DecodingReport | None = None) -> Iter
     elif root.name in ROOT_ELEMENTS:
         yield from element_stream.iter_children(root, blocks, MAX_RECORD_BYTES)
     else:
-        raise BadFileError("wrong-root", f"its root is <{root.name}>, not PubMed's {sorted(ROOT_ELEMENTS)}")
+        detail = f"its root is <{root.name}>, not PubMed's {sorted(ROOT_ELEMENTS)}"
+        raise BadFileError("wrong-root", detail + element_stream.suggest_pipeline(root.name))
 
 
 _NUMBER_ALONE = re.compile(r"(?:\d{1,2}[a-z]?|[IVX]{1,4}[ab]?)\.?")

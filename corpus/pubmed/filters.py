@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.languages import to_marc_code
-from bioshards.corpus.pubmed.mesh import PUBLICATION_TYPES, MeshTree, parse_publication_types
+from bioshards.corpus.pubmed.mesh import PUBLICATION_TYPES, MeshTree, is_branch, parse_publication_types
 from bioshards.corpus.sentences import count_line_words
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
 from bioshards.corpus.text_config import (
@@ -142,6 +142,13 @@ class PubMedConfig(ArticleConfig):
         kept, dropped = self.publication_types, self.drop_publication_types
         kind = "publication type of MeSH 2026"
         return describe_unknown_types("publication-types", kept, dropped, PUBLICATION_TYPES, kind, "Records")
+
+    def list_filter_names(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of filters that records may or may not have, by option."""
+        mesh, drop_mesh = (
+            tuple(name for name in names if not is_branch(name)) for names in (self.mesh, self.drop_mesh)
+        )
+        return {**ArticleConfig.list_filter_names(self), "mesh": mesh, "drop-mesh": drop_mesh}
 
     def with_mesh_tree(self, tree: MeshTree) -> PubMedConfig:
         """Return the config with the descriptors of the branches that ``mesh`` and ``drop_mesh`` name.

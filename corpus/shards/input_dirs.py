@@ -5,15 +5,16 @@ A shard may be in one input only, so that no document is counted twice.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 
-from bioshards.corpus.errors import InvalidValueError, UserError
+from bioshards.corpus.errors import InvalidValueError, UserError, shorten_list
 from bioshards.corpus.manifest import (
     DOCUMENT_PIPELINES,
     DocumentsPipeline,
@@ -51,11 +52,13 @@ class DocumentsInput:
         folder: its path, without a trailing slash.
         pipeline: pipeline that wrote it, one of :data:`DOCUMENT_PIPELINES`.
         shards: its shards, in the order of its manifest.
+        sources: names of the files that it was made from, by MD5.
     """
 
     folder: str
     pipeline: DocumentsPipeline
     shards: tuple[Shard, ...]
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def summary(self) -> InputDocuments:
@@ -95,6 +98,16 @@ def load_document_inputs(
     )
 
 
+def describe_shared_sources(inputs: Sequence[DocumentsInput]) -> list[str]:
+    """Return a notice on each two inputs that were made from the same file."""
+    return [
+        f"{one.folder} and {other.folder} were made from the same files ({shorten_list(names)}): a document "
+        "that is in both is read twice. Give one of them only, unless their filters exclude each other"
+        for one, other in itertools.combinations(inputs, 2)
+        if (names := sorted(one.sources[md5] for md5 in one.sources.keys() & other.sources.keys()))
+    ]
+
+
 def check_disjoint(folders: Sequence[str], output: str) -> None:
     """Check that the output and the inputs are disjoint folders.
 
@@ -120,7 +133,8 @@ def _load_documents_input(storage: Storage, folder: str, accepted_pipelines: Seq
         manifest = document_shards.read_documents_manifest(storage, folder, accepted_pipelines)
     except ManifestError as error:
         raise InputError(str(error).rstrip(".")) from error
-    return DocumentsInput(folder, manifest.pipeline, manifest.outputs)
+    sources = {item.md5: item.file for item in manifest.inputs}
+    return DocumentsInput(folder, manifest.pipeline, manifest.outputs, sources)
 
 
 _SHARD_NAME: Final = re.compile(r"(.+/)?data-[^/]*\.(arrow|parquet)")

@@ -14,6 +14,14 @@ def md5_of_file(file: BinaryIO) -> str:
     return digest.hexdigest()
 
 
+def sha256_of_file(file: BinaryIO) -> str:
+    """Return the SHA-256 of the rest of an open file, in lower-case hexadecimal."""
+    digest = hashlib.sha256()
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return digest.hexdigest()
+
+
 class HashingWriter:
     """A writer that computes the SHA-256 and the size of the bytes that pass through it."""
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadRecordError, quote, shorten_list
+from bioshards.corpus.filter_names import FilterNames
 from bioshards.corpus.sentences import PARAGRAPH_BREAK, collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.source_record import SourceRecord, VersionKey
@@ -42,6 +43,7 @@ class TextFileReader:
         self._split = load_splitter(config.splitter)
         self._line_formatter = config.make_line_formatter()
         self.decoding_report = DecodingReport()
+        self.filter_names = FilterNames({})
 
     def read_records(self, storage: Storage, source: SourceFile) -> Iterator[SourceRecord]:
         """Yield the records of the file, in order.

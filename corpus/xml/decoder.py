@@ -14,6 +14,7 @@ from __future__ import annotations
 import codecs
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final, Protocol, cast
 
@@ -45,14 +46,16 @@ class ByteStream(Protocol):
 
 
 class DecodingReport:
-    """What the bytes of files say against their declarations.
+    """What files say against their declarations, and what they have besides articles.
 
     Attributes:
         misdeclared_files: number of files in UTF-8 that declare a single-byte encoding.
+        skipped_entries: number of the entries of archives that are no articles, by kind.
     """
 
     def __init__(self) -> None:
         self.misdeclared_files = 0
+        self.skipped_entries = Counter[str]()
 
 
 def decode_xml(file: ByteStream, report: DecodingReport | None = None) -> Iterator[bytes]:

@@ -11,11 +11,13 @@ broken ones.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 from bioshards.corpus.errors import BadFileError, BadRecordError
+from bioshards.corpus.xml.decoder import decode_xml
 
 _ATTRIBUTES = rb"""(?:\s++[^\s=<>"'/]++\s*+=\s*+(?:"[^"<]*+"|'[^'<]*+'))*+\s*+"""
 START_TAG: Final = re.compile(rb"<([A-Za-z_][\w.:-]*+)(" + _ATTRIBUTES + rb")(/?)>")
@@ -93,6 +95,29 @@ def read_root(blocks: Iterator[bytes]) -> RootElement:
     if not head:
         raise BadFileError("not-xml", "there is no element in it")
     raise BadFileError("not-xml", f"it does not begin as XML does, nor as gzip: {head[:24]!r}")
+
+
+_PIPELINE_BY_ROOT: Final = {
+    **dict.fromkeys(("PubmedArticleSet", "PubmedArticle", "MedlineCitationSet"), "pubmed_to_shards"),
+    **dict.fromkeys(("article", "articles", "pmc-articleset", "OAI-PMH"), "pmc_to_shards"),
+}
+
+
+def suggest_pipeline(root_name: str) -> str:
+    """Return which pipeline reads files with this root, for a message; '' if none does."""
+    pipeline = _PIPELINE_BY_ROOT.get(root_name.rpartition(":")[2])
+    kind = "PubMed XML" if pipeline == "pubmed_to_shards" else "full text, JATS XML"
+    return f"; this is {kind}: beam run {pipeline}" if pipeline else ""
+
+
+def find_foreign_root(file: BinaryIO, pipeline: str) -> str:
+    """Return what a file is, for a message, if another pipeline reads files with its root; else ''."""
+    with contextlib.suppress(BadFileError):
+        name = read_root(decode_xml(file)).name
+        suggestion = suggest_pipeline(name)
+        if suggestion and not suggestion.endswith(f" {pipeline}"):
+            return f"has the root <{name}>{suggestion}"
+    return ""
 
 
 def iter_children(root: RootElement, blocks: Iterator[bytes], max_bytes: int) -> Iterator[tuple[str, bytes]]:

@@ -171,7 +171,7 @@ def test_second_run_fetches_only_listings(servers: FakeServer, fetch: Fetch, tmp
 
 
 def test_update_fetches_changed_and_removes_withdrawn_articles(
-    servers: FakeServer, fetch: Fetch, tmp_path: Path
+    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert fetch("pmc:") == 0
     bucket = FakeBucket(servers.root / "bucket")
@@ -183,6 +183,9 @@ def test_update_fetches_changed_and_removes_withdrawn_articles(
     bucket.publish_inventory(NEXT_DAY)
     before = len(servers.requests)
     assert fetch("pmc:") == 0
+    output = capsys.readouterr().out
+    assert "1  withdrawn: licence:CC-BY-NC-ND\n" in output
+    assert "1  withdrawn: not in the bucket\n" in output
     assert list_mirrored_articles(tmp_path) == {"PMC1200001.1", "PMC1200008.1", "PMC12900001.11"}
     paths = [request.path for request in servers.requests[before:]]
     assert {path for path in paths if "/metadata/PMC" in path} == {
@@ -379,11 +382,12 @@ def test_article_that_cannot_be_fetched_is_reported_and_the_rest_is_fetched(
     servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     servers.schedule_fault("bucket/PMC1200002.1/*.xml", NotFound(), times=None)
-    assert fetch("pmc:") == 3
+    assert fetch("pmc:", options=("--max-rejected", 0)) == 3
     assert "PMC1200002.1.xml is not there" in capsys.readouterr().err
     assert not (tmp_path / "mirror/manifest.json").exists()
     assert list_mirrored_articles(tmp_path) == {"PMC1200001.1", "PMC1200007.1", "PMC12900001.10"}
-    assert fetch("pmc:", options=("--max-rejected", 0.5)) == 0
+    assert fetch("pmc:") == 0
+    assert "PMC1200002.1.xml is not there" in capsys.readouterr().err
     assert load_mirror_manifest(tmp_path)["articles"]["failed"] == 1
     servers.clear_faults()
     assert fetch("pmc:") == 0

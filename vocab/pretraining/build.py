@@ -30,6 +30,7 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.output.output_layout import SPLITS, OutputDir
 from bioshards.corpus.output.rejects import RejectWriter
+from bioshards.corpus.output.work_files import read_report, write_report
 from bioshards.corpus.shards import document_shards, pretraining_schema
 from bioshards.corpus.shards.input_dirs import DocumentsInput
 from bioshards.corpus.storage.checksums import HashingWriter
@@ -158,6 +159,7 @@ class BuildResult:
         tokens_by_year: number of tokens by source and year of publication.
         dropped, rejected: numbers of documents by reason.
         failures: shards that cannot be read, with the reasons.
+        damaged: paths of work files of an earlier run that were damaged.
         is_cached: True if the rows were built by an earlier run.
     """
 
@@ -169,6 +171,7 @@ class BuildResult:
     dropped: dict[str, int] = field(default_factory=dict)
     rejected: dict[str, int] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list, compare=False)
     is_cached: bool = field(default=False, compare=False)
 
     def counters(self) -> dict[str, int]:
@@ -191,8 +194,9 @@ def build_group(job: PretrainingJob, group: ShardGroup) -> BuildResult:
     storage, output = job.storage, job.output
     progress_notes.begin_item(sum(shard.rows for shard in group.shards))
     report_path = output.work_path(f"build_reports/{group.name}.json")
-    if storage.exists(report_path):
-        result = convert(storage.read_json(report_path), BuildResult)
+    damaged = list[str]()
+    if report := read_report(storage, report_path, damaged):
+        result = convert(report, BuildResult)
         paths = [f"{output.path}/{shard.file}" for shard in result.outputs]
         sizes = [info.size for path in paths for info in storage.glob(path)]
         if sizes == [shard.bytes for shard in result.outputs]:
@@ -204,7 +208,8 @@ def build_group(job: PretrainingJob, group: ShardGroup) -> BuildResult:
     if failures := [f"{path}: {damage}" for path, damage in damages.items() if damage]:
         return BuildResult(group.name, failures=failures)
     result = _Builder(job, group).build()
-    storage.write_json(report_path, msgspec.to_builtins(result))
+    write_report(storage, report_path, msgspec.to_builtins(result))
+    result.damaged = damaged
     return result
 
 

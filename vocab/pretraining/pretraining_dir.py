@@ -23,6 +23,8 @@ from bioshards.corpus.manifest import (
     write_manifest,
 )
 from bioshards.corpus.output.output_layout import SPLITS
+from bioshards.corpus.output.rejects import describe_rejected, is_over_limit
+from bioshards.corpus.output.work_files import describe_damaged
 from bioshards.corpus.shards import arrow_io
 from bioshards.corpus.stats import dataset_card, report
 from bioshards.corpus.stats.dataset_card import (
@@ -43,8 +45,9 @@ def publish(job: PretrainingJob, built: Sequence[BuildResult]) -> PublishResult:
     """Write the index files of ``datasets``, and the manifest last."""
     totals = _sum_results(built, job.config.objective)
     outputs = sorted((output for result in built for output in result.outputs), key=lambda item: item.file)
-    if problem := _find_problem(built, totals, job.max_rejected) or _find_inconsistency(totals, outputs):
-        return PublishResult(problem)
+    notices = describe_damaged(path for result in built for path in result.damaged)
+    if problem := _find_problem(job, built, totals) or _find_inconsistency(totals, outputs):
+        return PublishResult(problem, notices=notices)
     _remove_stale_files(job, outputs, built)
     manifest = PretrainingManifest(
         config=job.config, inputs=job.inputs, outputs=tuple(outputs), counts=totals, run=job.run
@@ -62,7 +65,7 @@ def publish(job: PretrainingJob, built: Sequence[BuildResult]) -> PublishResult:
 
     parallel_for_each(job.storage, write, contents)
     write_manifest(job.storage, job.output.manifest_path, finish_manifest(manifest, job.inputs_key))
-    return PublishResult(None)
+    return PublishResult(None, notices=notices)
 
 
 def _publish_splits(job: PretrainingJob, outputs: Sequence[Shard]) -> list[str]:
@@ -118,7 +121,7 @@ def _sum_counts(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
 
 
 def _find_problem(
-    build_results: Sequence[BuildResult], totals: PretrainingCounts, max_rejected: float
+    job: PretrainingJob, build_results: Sequence[BuildResult], totals: PretrainingCounts
 ) -> str | None:
     """Return the reason why these rows cannot be published, or None."""
     failures = sorted(failure for result in build_results for failure in result.failures)
@@ -129,11 +132,15 @@ def _find_problem(
             "command that made them; then rerun this one"
         )
     rejected = sum(totals.rejected.values())
-    if rejected > max_rejected * totals.documents:
+    if is_over_limit(rejected, totals.documents, job.max_rejected):
+        paths = [
+            f"{job.output.path}/rejected/{result.name}.jsonl" for result in build_results if result.rejected
+        ]
         return (
             f"{rejected:,} of {totals.documents:,} documents were rejected, more than --max-rejected "
-            f"{max_rejected:g} allows; OUT/rejected/ has the reasons. Nothing is published. The same command "
-            "with a higher --max-rejected publishes the rows that are built already"
+            f"{job.max_rejected:g} allows: {describe_rejected(job.storage, sorted(paths), rejected)}. "
+            "Nothing is published. The same command with a higher --max-rejected publishes the rows that are "
+            "built already"
         )
     if not totals.train.rows:
         return (

@@ -9,7 +9,8 @@ be read stays as the list has it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,6 +54,10 @@ ARTICLE_SCHEMA: Final = pa.schema(
 )
 """An article in the mirror: metadata, file name in the folder of the range, and size in bytes."""
 
+NOT_LISTED: Final = "not in the bucket"
+WITHDRAWN: Final = "withdrawn_"
+"""Prefix of the metrics that count withdrawn articles by reason."""
+
 _MAX_ARTICLE_BYTES: Final = 64 << 20  # bytes of an article's XML; 190 kB is usual, and each thread holds one
 _ROOT_SEARCH_BYTES: Final = 1 << 16  # bytes in which the root element must begin
 _FILE_NAME: Final = re.compile(r"PMC(\d{1,8})\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
@@ -69,6 +74,7 @@ class RangeReport:
         fetched: number of those that were fetched.
         fetched_bytes: size of the fetched articles.
         removed: number of files removed from the mirror, because they are no longer selected.
+        withdrawn: number of the articles among these of which no version is selected, by reason.
         failures: article versions whose metadata or XML could not be read.
         dropped: number of article versions that were not selected, by reason.
     """
@@ -79,6 +85,7 @@ class RangeReport:
     fetched: int
     fetched_bytes: int
     removed: int
+    withdrawn: dict[str, int]
     failures: tuple[FailedArticle, ...]
     dropped: dict[str, int]
 
@@ -91,11 +98,13 @@ class RangeReport:
             "articles_removed": self.removed,
             "articles_bytes": self.fetched_bytes,
             "articles_failed": len(self.failures),
-            **{
-                f"dropped_{re.sub('[^A-Za-z0-9]+', '-', reason)}": count  # of ``licence:CC BY-NC``
-                for reason, count in self.dropped.items()
-            },
+            **{f"dropped_{_name_reason(reason)}": count for reason, count in self.dropped.items()},
+            **{f"{WITHDRAWN}{_name_reason(reason)}": count for reason, count in self.withdrawn.items()},
         }
+
+
+def _name_reason(reason: str) -> str:
+    return re.sub("[^A-Za-z0-9]+", "-", reason)  # of ``licence:CC BY-NC``
 
 
 def list_mirrored_ranges(storage: Storage, mirror: str) -> list[int]:
@@ -156,9 +165,21 @@ def fetch_range(update: RangeUpdate) -> RangeReport:
         fetched=len(fetched),
         fetched_bytes=sum(fetched.values()),
         removed=len(surplus),
+        withdrawn=_count_withdrawn(update, surplus, articles, metadata.table),
         failures=sort_failures(failures),
         dropped=dict(selected.dropped),
     )
+
+
+def _count_withdrawn(
+    update: RangeUpdate, surplus: list[str], selected: Iterable[str], metadata: pa.Table
+) -> dict[str, int]:
+    """Count the articles of removed files without a selected version, by why they are not selected."""
+    removed, kept = ({int(name[3:].partition(".")[0]) for name in names} for names in (surplus, selected))
+    withdrawn = pa.array(sorted(removed - kept), pa.int32())
+    rows = metadata.filter(pc.is_in(metadata["pmcid"], value_set=withdrawn))
+    reasons = update.article_filter.find_drop_reasons(rows)
+    return dict(sorted(Counter(reasons.get(pmcid, NOT_LISTED) for pmcid in withdrawn.to_pylist()).items()))
 
 
 def _fetch_articles(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,8 +19,6 @@ from bioshards.corpus.download.pmc.metadata_cache import RangeUpdate
 from bioshards.corpus.download.pmc.s3_bucket import version_name
 from bioshards.corpus.errors import MAX_SHOWN, RunError, shorten_list
 from bioshards.corpus.storage.storage_protocol import Storage
-
-_NOT_LISTED: Final = "not in the bucket"
 
 
 class RemovalError(RunError):
@@ -125,7 +122,10 @@ def _explain(
     """Return the names of removed versions, each with the reason."""
     ids = pa.array(sorted({pmcid for pmcid, _ in removed}), pa.int32())
     reasons = article_filter.find_drop_reasons(metadata.filter(pc.is_in(metadata["pmcid"], value_set=ids)))
-    return tuple(f"{version_name(*version)}: {reasons.get(version[0], _NOT_LISTED)}" for version in removed)
+    return tuple(
+        f"{version_name(*version)}: {reasons.get(version[0], article_ranges.NOT_LISTED)}"
+        for version in removed
+    )
 
 
 def check_removals(plans: Iterable[RangePlan], mirror: str) -> None:

@@ -127,19 +127,19 @@ def test_empty_package_yields_nothing(root: str) -> None:
         assert list_articles(data) == []
 
 
-def test_error_elements_of_servers_are_skipped() -> None:
+def test_error_elements_of_servers_are_yielded() -> None:
     for notice in (
         b'<error id="1">The following PMCID is not available: 1</error>',
         b'<Reply Id="1" error="The following PMCID is not available: 1"/>',
     ):
         assert list_articles(build_package(notice, FIRST, notice, SECOND, root="pmc-articleset")) == [
+            notice,
             FIRST,
+            notice,
             SECOND,
         ]
-        assert list_articles(build_package(notice, root="pmc-articleset")) == []
-    assert (
-        list_articles(b'<OAI-PMH><request>x</request><error code="idDoesNotExist">No</error></OAI-PMH>') == []
-    )
+    error = b'<error code="idDoesNotExist">No</error>'
+    assert list_articles(b"<OAI-PMH><request>x</request>" + error + b"</OAI-PMH>") == [error]
 
 
 def test_other_elements_of_a_package_are_yielded_whole() -> None:
@@ -155,6 +155,7 @@ def test_articles_of_an_oai_pmh_response() -> None:
     assert [root.tag for root in roots] == [
         "{https://jats.example/1.4/}article",
         "{http://www.openarchives.org/OAI/2.0/}article",  # inherited: the article declares no namespace
+        "{http://www.openarchives.org/OAI/2.0/}header",  # of a deleted record
     ]
     assert roots[0][0][0].text == "Naïve β-cells."
 

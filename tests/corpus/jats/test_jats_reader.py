@@ -126,8 +126,9 @@ def test_bad_file_does_not_affect_the_others(tmp_path: Path) -> None:
         ("PMC10.xml", 9, "unknown-entity"),
         ("PMC11.xml", 10, "no-id"),
         ("PMC12.nxml", 11, "pmc:PMC12.1"),
-        ("PMC14.xml", 12, "pmc:PMC14.1"),
-        ("PMC14.xml", 13, "pmc:PMC15.1"),
+        ("PMC13.xml", 12, "not-available"),
+        ("PMC14.xml", 13, "pmc:PMC14.1"),
+        ("PMC14.xml", 14, "pmc:PMC15.1"),
     ]
 
 

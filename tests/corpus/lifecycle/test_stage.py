@@ -75,7 +75,7 @@ def read_staged(work: Path) -> dict[str, bytes]:
     for path in sorted((work / ".bioshards" / "staged").iterdir()):
         data = path.read_bytes()
         if path.suffix == ".json":
-            data = json.dumps(json.loads(data)["result"]).encode()
+            data = json.dumps(json.loads(data)["value"]).encode()
         contents[path.name] = data
     return contents
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import stat
+import tarfile
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -91,10 +95,11 @@ def test_bad_article_is_rejected_and_the_others_are_used(
 ) -> None:
     xml, name = BAD_ARTICLES[case]
     inputs = write_files(tmp_path / "in", {**GOOD_ARTICLES, name: xml})
-    assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 3
+    assert run_pmc("--input", inputs, "--output", tmp_path / "out", "--max-rejected", 0) == 3
     stderr = capsys.readouterr().err
     assert f"1 of 3 records were rejected ({case}: 1)" in stderr
-    assert run_pmc("--input", inputs, "--output", tmp_path / "out", "--max-rejected", 0.4) == 0
+    assert f"{name}, record 2: " in stderr
+    assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 0
     assert list(load_documents(tmp_path / "out")) == ["pmc:PMC11.1", "pmc:PMC12.1"]
     assert load_manifest(tmp_path / "out")["funnel"][f"rejected: {case}"] == 1
     [rejects_path] = (tmp_path / "out/rejected").glob("*.jsonl")
@@ -115,6 +120,11 @@ def test_pubmed_files_as_input_are_refused(tmp_path: Path, run_pmc: Run, capsys:
     )
     assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 2
     assert "PubMed's files are read by pubmed_to_shards" in capsys.readouterr().err
+    (inputs / "pubmed26n0001.xml.gz").rename(inputs / "abstracts.xml.gz")
+    assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 2
+    message = "has the root <PubmedArticleSet>; this is PubMed XML: beam run pubmed_to_shards reads it"
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_hostile_archive_members_are_rejected(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
@@ -218,3 +228,78 @@ def test_article_that_changes_during_reading_is_refused(
     assert "changed while it was read" in capsys.readouterr().err
     assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 0
     assert "It was changed." in load_documents(tmp_path / "out")["pmc:PMC12.1"]["sentences"]
+
+
+def write_tar(path: Path, members: dict[str, bytes], links: dict[str, bytes], folder: str) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+        for name, kind in {**links, folder: tarfile.DIRTYPE}.items():
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, "PMC11.nxml"
+            archive.addfile(info)
+
+
+def write_zip(path: Path, members: dict[str, bytes], links: dict[str, bytes], folder: str) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{folder}/", b"")
+        for name, data in members.items():
+            archive.writestr(name, data)
+        for name in links:
+            info = zipfile.ZipInfo(name)
+            info.external_attr = (stat.S_IFLNK | 0o777) << 16
+            archive.writestr(info, b"PMC11.nxml")
+
+
+@pytest.mark.parametrize(("name", "write"), [("a.tar.gz", write_tar), ("a.zip", write_zip)])
+def test_every_entry_of_an_archive_has_a_row_in_the_funnel(
+    name: str,
+    write: Callable[[Path, dict[str, bytes], dict[str, bytes], str], None],
+    tmp_path: Path,
+    run_pmc: Run,
+    capsys: Capture,
+) -> None:
+    answers = '<error id="1">not available</error><Reply Id="2" error="not available"/>'
+    members = {
+        "PMC11.nxml": article_xml(11).encode(),
+        "PMC12.xml.gz": gzip.compress(article_xml(12).encode()),
+        "PMC11.1/PMC11.nxml": article_xml(11).encode(),  # superseded
+        "PMC13.nxml": article_xml(13, body="").encode(),  # dropped
+        "answers.xml": f"<pmc-articleset>{article_xml(14)}{answers}</pmc-articleset>".encode(),
+        "withdrawn.xml": b"<OAI-PMH><GetRecord><record><header status='deleted'><identifier>1</identifier>"
+        b"</header></record></GetRecord></OAI-PMH>",
+        "none.xml": b"<articles/>",
+        "page.xml": b"<html/>",
+        "empty.nxml": b"",
+        "nested.tar.gz": b"any",
+        "nested.zip": b"any",
+        "paper.pdf": b"%PDF",
+        "figure.jpg": b"any",
+        "README": b"",
+        "._PMC11.nxml": b"any",
+        ".hidden.zip": b"any",
+    }
+    links = {"PMC15.nxml": tarfile.SYMTYPE, "PMC16.nxml": tarfile.LNKTYPE, "figure.png": tarfile.SYMTYPE}
+    inputs = tmp_path / "in"
+    inputs.mkdir()
+    write(inputs / name, members, links, "folder")
+    assert run_pmc("--input", inputs, "--output", tmp_path / "out", "--max-rejected", 1) == 0
+    funnel = load_manifest(tmp_path / "out")["funnel"]
+    rejected = {"not-available": 3, "no-article": 1, "wrong-root": 1, "empty-file": 1}
+    rejected |= {"nested-archive": 2, "not-a-file": 2}
+    skipped = {"directory": 1, "hidden file": 2, "link": 1, "other file": 3}
+    assert funnel == {
+        "records": 15,
+        **{f"rejected: {reason}": count for reason, count in sorted(rejected.items())},
+        "dropped: superseded": 1,
+        "dropped: no-body": 1,
+        "kept": 3,
+        **{f"not read: {kind} of an archive": count for kind, count in skipped.items()},
+    }
+    answers_in_one_member = 2
+    entries = len(members) + len(links) + 1
+    assert sum(funnel.values()) - funnel["records"] == entries + answers_in_one_member
+    output = capsys.readouterr().out
+    assert all(reason in output for reason in funnel)

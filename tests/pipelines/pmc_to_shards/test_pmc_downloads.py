@@ -217,7 +217,9 @@ def test_inventory_without_a_checksum_is_named(tmp_path: Path, run_pipeline: Run
     assert "has no manifest.checksum" in notice
 
 
-def test_withdrawn_article_is_removed(servers: FakeServer, tmp_path: Path, run_pipeline: Run) -> None:
+def test_withdrawn_article_is_removed_and_counted(
+    servers: FakeServer, tmp_path: Path, run_pipeline: Run, capsys: Capture
+) -> None:
     open_bucket(tmp_path).put_article(FakeArticle(1200020))
     for number in range(
         1200030, 1200050
@@ -225,9 +227,11 @@ def test_withdrawn_article_is_removed(servers: FakeServer, tmp_path: Path, run_p
         open_bucket(tmp_path).put_article(FakeArticle(number, licence="CC BY-ND"))
     open_bucket(tmp_path).publish_inventory(DAY)
     assert run_pipeline("pmc:") == 0
+    assert "withdrawn" not in capsys.readouterr().out
     open_bucket(tmp_path).remove(1200020)
     open_bucket(tmp_path).publish_inventory(NEXT_DAY)
     assert run_pipeline("pmc:") == 0
+    assert "             1  withdrawn from the mirror: not-in-the-bucket\n" in capsys.readouterr().out
     assert list(load_documents(tmp_path / "out")) == KEPT_IDS
 
 
@@ -263,11 +267,11 @@ def test_an_article_that_cannot_be_fetched_is_tried_again_by_the_next_run(
     servers: FakeServer, tmp_path: Path, run_pipeline: Run, capsys: Capture
 ) -> None:
     servers.schedule_fault("bucket/PMC1200001.1/*.xml", CorruptByte(20), times=None)
-    assert run_pipeline("pmc:") == 3
+    assert run_pipeline("pmc:", options=("--max-rejected", 0)) == 3
     stderr = capsys.readouterr().err
-    assert "1 articles of 4 could not be fetched: more than --max-rejected 0.001 allows" in stderr
+    assert "1 articles of 4 could not be fetched: more than --max-rejected 0 allows" in stderr
     assert not (tmp_path / "out/manifest.json").exists()
-    assert run_pipeline("pmc:", options=("--max-rejected", 0.5)) == 0
+    assert run_pipeline("pmc:") == 0
     assert "rerun the command to retry them" in capsys.readouterr().err
     assert list(load_documents(tmp_path / "out")) == KEPT_IDS[1:]
     servers.clear_faults()
@@ -286,7 +290,7 @@ def test_articles_whose_metadata_cannot_be_read_stay_and_are_named(
     for article in (ARTICLES[0], ARTICLES[1], ARTICLES[-1]):
         open_bucket(tmp_path).put_article(article, is_retracted=None)
     open_bucket(tmp_path).publish_inventory(NEXT_DAY)
-    for options, exit_code in (((), 3), (("--max-rejected", 0.5), 0)):
+    for options, exit_code in ((("--max-rejected", 0), 3), ((), 0)):
         capsys.readouterr()
         assert run_pipeline("pmc:", options=options) == exit_code
         stderr = capsys.readouterr().err

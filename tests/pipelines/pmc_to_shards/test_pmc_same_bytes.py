@@ -39,7 +39,9 @@ def test_rerunning_a_finished_run_does_nothing(
     assert modified == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
 
 
-def test_update_rewrites_only_the_affected_shards(tmp_path: Path, run_pmc: Run) -> None:
+def test_update_rewrites_only_the_affected_shards(
+    tmp_path: Path, run_pmc: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     first = {
         f"PMC{n}.1.xml": article_xml(n, f"This is {n}. It is old.") for n in (11, 12, 10_011, 20_011, 30_011)
     }
@@ -53,7 +55,11 @@ def test_update_rewrites_only_the_affected_shards(tmp_path: Path, run_pmc: Run) 
         inputs, {"PMC13.1.xml": article_xml(13), "PMC10011.2.xml": article_xml(10_011, "It is new. Yes.", 2)}
     )
     (inputs / "PMC20011.1.xml").unlink()
-    assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
+    (inputs / "PMC10011.1.xml").unlink()
+    assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 2
+    assert "1 article that an earlier run" in (stderr := capsys.readouterr().err)
+    assert "PMC20011.1.xml. " in stderr
+    assert run_pmc("--input", inputs, "--output", tmp_path / "grown", "--allow-fewer-inputs") == 0
     assert run_pmc("--input", inputs, "--output", tmp_path / "whole") == 0
     assert published_digests(tmp_path / "grown") == published_digests(tmp_path / "whole")
     unchanged_names = {
@@ -88,7 +94,7 @@ def test_newer_version_in_another_container_replaces_the_older_one(tmp_path: Pat
     assert set(load_documents(tmp_path / "grown")) == {"pmc:PMC11.2", "pmc:PMC12.1"}
     # Without the package, the older version is used again.
     (inputs / "PMC1_PMC20.xml.gz").unlink()
-    assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
+    assert run_pmc("--input", inputs, "--output", tmp_path / "grown", "--allow-fewer-inputs") == 0
     assert set(load_documents(tmp_path / "grown")) == {"pmc:PMC11.1", "pmc:PMC12.1"}
 
 

@@ -106,13 +106,29 @@ def test_limits_of_bad_files_and_bad_records_are_separate(tmp_path: Path, run: R
     bad_record = b"<Surprise>text</Surprise></PubmedArticleSet>"
     (tmp_path / "pubmed26n0002.xml").write_bytes(GOOD.replace(b"</PubmedArticleSet>", bad_record))
     arguments = ("--input", tmp_path, "--output", tmp_path / "out")
-    assert run(*arguments, "--max-bad-files", 0.5) == 3
+    assert run(*arguments, "--max-bad-files", 0.5, "--max-rejected", 0) == 3
     stderr = capsys.readouterr().err
-    assert "1 of 3 records were rejected (unexpected-element: 1), more than --max-rejected 0.001" in stderr
+    assert "1 of 3 records were rejected (unexpected-element: 1) and are kept in" in stderr
+    assert "More than --max-rejected 0 allows" in stderr
     assert f"bad file: {tmp_path}/pubmed26n0001.xml: ends before" in stderr
     assert run(*arguments, "--max-rejected", 0.5) == 3
     assert "1 of 2 files cannot be used" in capsys.readouterr().err
     assert run(*arguments, "--max-rejected", 0.5, "--max-bad-files", 0.5) == 0
+
+
+@pytest.mark.parametrize(("bad", "good", "exit_code"), [(5, 2, 0), (6, 2, 3), (6, 5994, 0)])
+def test_up_to_five_rejected_records_do_not_end_a_run(
+    bad: int, good: int, exit_code: int, tmp_path: Path, run: Run, capsys: Capture
+) -> None:
+    records = [citation_xml(number) for number in range(1, good + 1)] + ["<Surprise/>"] * bad
+    source, output = tmp_path / "pubmed26n0001.xml", tmp_path / "out"
+    source.write_bytes(pubmed_set_xml(*records))
+    assert run("--input", source, "--output", output) == exit_code
+    stderr = capsys.readouterr().err
+    [path] = (output / "rejected").iterdir()
+    first = f"({source.name}, record {good}: "
+    assert f"{bad} of {bad + good:,} records were rejected (unexpected-element: {bad})" in stderr
+    assert f"and are kept in {path} {first}" in stderr
 
 
 def test_names_of_bad_files_are_printed_on_one_line(tmp_path: Path, run: Run, capsys: Capture) -> None:
@@ -141,10 +157,52 @@ def test_notices_on_the_inputs_come_before_the_work(tmp_path: Path, run: Run, ca
         "The inputs have no pubmed26n0002, pubmed26n0004",
         f"2 files that an earlier run into {output} has read are not among the inputs",
     ]
-    assert run("--input", inputs, "--output", output) == 0
+    before = published_digests(output)
+    assert run("--input", inputs, "--output", output) == 2
+    assert "beam: 2 files that an earlier run" in (stderr := capsys.readouterr().err)
+    assert "Give all inputs, choose another --output, or add --allow-fewer-inputs" in stderr
+    assert published_digests(output) == before
+    assert run("--input", inputs, "--output", output, "--allow-fewer-inputs") == 0
     assert capsys.readouterr().err.splitlines()[: len(notices)] == notices
     assert load_manifest(output)["run"]["notices"] == [notice.removeprefix("notice: ") for notice in notices]
     assert set(load_documents(output)) == {"pubmed:1", "pubmed:3", "pubmed:5"}
+
+
+JOURNAL_MESSAGE = "--journals letters on nothin matches no record (did you mean Letters on Nothing?)"
+
+
+@pytest.mark.parametrize(
+    ("options", "exit_code", "messages"),
+    [
+        (("--journals", "Letters on Nothin"), 3, [JOURNAL_MESSAGE]),
+        (("--journals", "Letters on Nothin;Letters on Nothing"), 0, [JOURNAL_MESSAGE]),
+        (("--journals", "Letters on Nothing;Gulls"), 0, ["--journals gulls matches no record"]),
+        (("--mesh", "Hemels"), 3, ["--mesh hemels matches no record (did you mean Humans?)"]),
+        (("--drop-mesh", "Humanz"), 0, ["--drop-mesh humanz matches no record (did you mean Humans?)"]),
+        (("--journals", "Letters on Nothing", "--mesh", "Humans"), 0, []),
+    ],
+)
+def test_names_of_filters_that_match_no_record_are_named_with_the_nearest(
+    options: tuple[str, ...], exit_code: int, messages: list[str], tmp_path: Path, run: Run, capsys: Capture
+) -> None:
+    humans = "<MeshHeadingList><MeshHeading><DescriptorName>Humans</DescriptorName></MeshHeading>"
+    record = citation_xml(1).replace("</Article>", f"</Article>{humans}</MeshHeadingList>")
+    record = record.replace("</Journal>", "<Title>Letters on Nothing</Title></Journal>")
+    for number in (1, 2):  # a name is to match in one of the files
+        records = [record] if number == 1 else [citation_xml(2)]
+        (tmp_path / f"pubmed26n000{number}.xml").write_bytes(pubmed_set_xml(*records))
+    assert run("--input", tmp_path, "--output", tmp_path / "out", *options) == exit_code
+    stderr = capsys.readouterr().err
+    assert [message for message in messages if message not in stderr] == []
+    assert ("matches no record" in stderr) == bool(messages)
+
+
+def test_full_text_as_input_is_refused_before_the_work(tmp_path: Path, run: Run, capsys: Capture) -> None:
+    (tmp_path / "a.xml").write_text('<?xml version="1.0"?><article/>')
+    assert run("--input", tmp_path, "--output", tmp_path / "out") == 2
+    message = f"{tmp_path}/a.xml has the root <article>; this is full text, JATS XML: beam run pmc_to_shards"
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 BAD_RECORDS = {
@@ -164,9 +222,9 @@ def test_a_bad_record_is_rejected_and_the_others_are_used(
     raw = BAD_RECORDS[case].encode("utf-8", "surrogateescape")
     source = tmp_path / "pubmed26n0001.xml"
     source.write_bytes(GOOD.replace(b"</PubmedArticleSet>", raw + b"</PubmedArticleSet>"))
-    assert run("--input", source, "--output", tmp_path / "out") == 3
+    assert run("--input", source, "--output", tmp_path / "out", "--max-rejected", 0) == 3
     assert f"1 of 3 records were rejected ({case}: 1)" in capsys.readouterr().err
-    assert run("--input", source, "--output", tmp_path / "out", "--max-rejected", 0.4) == 0
+    assert run("--input", source, "--output", tmp_path / "out") == 0
     assert set(load_documents(tmp_path / "out")) == {"pubmed:1", "pubmed:2"}
     assert load_manifest(tmp_path / "out")["funnel"][f"rejected: {case}"] == 1
     [rejects_path] = (tmp_path / "out" / "rejected").glob("*.jsonl")

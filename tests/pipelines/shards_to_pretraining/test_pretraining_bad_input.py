@@ -410,9 +410,10 @@ def test_too_long_document_is_rejected(
         "--output",
         tmp_path / "out",
     )
-    assert run_shards_to_pretraining(*arguments) == 3
+    assert run_shards_to_pretraining(*arguments, "--max-rejected", 0) == 3
     stderr = capsys.readouterr().err
-    assert "1 of 41 documents were rejected, more than --max-rejected 0.001 allows" in stderr
+    assert "1 of 41 documents were rejected, more than --max-rejected 0 allows: " in stderr
+    assert "(data/data-long-00000.parquet, pubmed:999: " in stderr
     assert "same command with a higher --max-rejected publishes the rows that are built already" in stderr
     assert not (tmp_path / "out" / "manifest.json").exists()
     [path] = (tmp_path / "out" / "rejected").iterdir()
@@ -431,7 +432,7 @@ def test_too_long_document_is_rejected(
         "detail": f"{tokens:,} tokens, more than 700",
     }
     before = path.stat().st_mtime_ns
-    assert run_shards_to_pretraining(*arguments, "--max-rejected", 0.03) == 0
+    assert run_shards_to_pretraining(*arguments) == 0
     assert "too-long:   1 documents" in capsys.readouterr().out
     assert path.stat().st_mtime_ns == before
     counts = load_manifest(tmp_path / "out")["counts"]

@@ -54,7 +54,7 @@ def test_an_update_equals_a_run_from_nothing_with_two_workers(
     inputs, excluded = tmp_path / "in", tmp_path / "ids.txt"
     shutil.copytree(TEXT_SAMPLE, inputs)
     excluded.write_text("text:note-18  # asked for\n")
-    texts = ("--input", inputs, "--max-rejected", 0.2, "--preset", "bioalbert")
+    texts = ("--input", inputs, "--preset", "bioalbert")
     options = (*texts, "--dedup", "exact", "--exclude-ids", excluded)
     assert run_text(*options, "--output", tmp_path / "grown") == 0
     lines = [
@@ -95,8 +95,10 @@ def test_near_duplicates_are_dropped(run_text: Run, tmp_path: Path) -> None:
 def test_bad_lines_are_kept_aside_and_counted(run_text: Run, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"id": "1", "text": "One."}\n{"id": "1", "text": "Two."}\n')
-    assert run_text("--input", path, "--output", tmp_path / "out") == 3
-    assert "1 of 2 records were rejected (duplicate-id: 1)" in capsys.readouterr().err
+    assert run_text("--input", path, "--output", tmp_path / "out") == 0
+    stderr = capsys.readouterr().err
+    assert "1 of 2 records were rejected (duplicate-id: 1)" in stderr
+    assert "(a.jsonl, record 1: line 2: the file has text:1 before)" in stderr
     [rejected] = (tmp_path / "out/rejected").glob("*.jsonl")
     entry = json.loads(rejected.read_text())
     assert entry["detail"] == "line 2: the file has text:1 before"

@@ -26,6 +26,7 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.output.rejects import RejectWriter
 from bioshards.corpus.shards.pretraining_schema import make_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.counting.word_counts import CountConfig
@@ -34,6 +35,7 @@ from bioshards.vocab.pretraining import build, pretraining_dir
 from bioshards.vocab.pretraining.build import BuildResult, PretrainingJob, ShardGroup
 from bioshards.vocab.pretraining.example_recipes import OBJECTIVES, ExampleRecipe
 from bioshards.vocab.pretraining.pretraining_dir import format_set_card
+from tests.support.bit_flips import flip_bits
 from tests.support.corpus.arrow_streams import write_stream
 from tests.support.corpus.datasets_library import load_with_datasets
 from tests.support.corpus.manifests import EMPTY_SPLIT, of_pretraining
@@ -224,14 +226,35 @@ def test_unreadable_shards_stop_publishing_and_are_listed(out: Path) -> None:
     assert list_files(out) == set()
 
 
+def test_any_flipped_bit_of_the_report_on_a_group_is_mended(
+    out: Path, tmp_path: Path, encoder: Encoder
+) -> None:
+    group = make_single_group(write_documents(tmp_path / "one", {"a": make_abstracts(1, 3)}))
+    config = make_build_config(encoder)
+    expected = build_from_group(out, group, config)
+    [path] = (out / ".bioshards/build_reports").iterdir()
+    files, intact = list_files(out), path.read_bytes()
+    for data in flip_bits(path):
+        path.write_bytes(data)
+        result = build_from_group(out, group, config)
+        assert (result, result.damaged) == (expected, [str(path)])
+        assert (list_files(out), path.read_bytes()) == (files, intact)
+
+
 def test_too_many_rejected_documents_stop_publishing(out: Path) -> None:
     result = make_result(rejected=Counter({"too-long": 11}))
+    rejects_path = f"{out}/rejected/{result.name}.jsonl"
+    with RejectWriter(FILES, rejects_path) as rejects:
+        for number in range(11):
+            rejects.add_document("data/a.parquet", f"pubmed:{number}", "too-long", "9 tokens, more than 7")
     problem = publish(out, result, max_rejected=0.01)
     assert problem
     assert problem.startswith(
-        "11 of 1,000 documents were rejected, more than --max-rejected 0.01 allows; OUT/rejected/ has"
+        "11 of 1,000 documents were rejected, more than --max-rejected 0.01 allows: "
+        f"{rejects_path} (data/a.parquet, pubmed:0: 9 tokens, more than 7; "
     )
-    assert list_files(out) == set()
+    assert "(and 6 more)" in problem
+    assert list_files(out) == {f"rejected/{result.name}.jsonl"}
     schema = make_schema(100, False, {})
     rows = pa.record_batch([[[2, 9, 3]] * 5, [0] * 5], schema=schema)
     result.outputs = [write_stream(out, result.outputs[0].file, [rows], schema)]

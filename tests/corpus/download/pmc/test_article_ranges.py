@@ -109,6 +109,7 @@ def test_selected_articles_are_fetched(
         fetched=4,
         fetched_bytes=size,
         removed=0,
+        withdrawn={},
         failures=(),
         dropped={
             "licence:CC-BY-NC": 1,
