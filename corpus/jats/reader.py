@@ -23,7 +23,7 @@ from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.source_file import SourceFile, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.xml.decoder import ByteStream, DecodingReport, check_ratio
-from bioshards.corpus.xml.element_stream import LongElement, check_length
+from bioshards.corpus.xml.element_stream import check_length
 
 _MIRROR_FILE_NAME: Final = re.compile(r"PMC\d{1,10}\.\d{1,4}-[0-9a-f]{8}\.xml", re.ASCII)
 """File name of an article in a mirror (download/pmc/)."""

@@ -445,7 +445,7 @@ def test_output_is_independent_of_workers_buckets_and_order(
     )
     assert completed.returncode == 0, completed.stderr
     reports = (tmp_path / "one" / ".bioshards" / "staged").glob("*.json")
-    num_keys = sum(json.loads(path.read_text())["result"]["num_keys"] for path in reports)
+    num_keys = sum(json.loads(path.read_text())["value"]["num_keys"] for path in reports)
     monkeypatch.setattr("bioshards.corpus.lifecycle.decisions.KEYS_PER_BUCKET", 60)
     assert count_buckets(num_keys) == 8
     shuffled = [word for path in sorted(inputs.iterdir(), reverse=True) for word in ("--input", path)]

@@ -96,7 +96,7 @@ def test_report_of_an_update_counts_what_was_finalized_before(tmp_path: Path) ->
     (more / "pubmed26n0002.xml").write_bytes(pubmed_set_xml(citation_xml(4)))
     make_card(tmp_path, "--input", str(more))
     (final_report,) = (tmp_path / "out" / ".bioshards" / "final_reports").glob("in-*.json")
-    finalized = json.loads(final_report.read_text())
+    finalized = json.loads(final_report.read_text())["value"]
     assert json.loads(finalized["tally"])["documents"] == {"pubmed": {"2020": 3}}
     (more / "pubmed26n0003.xml").write_bytes(pubmed_set_xml(citation_xml(5)))
     assert "5 documents of " in make_card(tmp_path, "--input", str(more))
