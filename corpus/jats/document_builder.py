@@ -83,7 +83,7 @@ class ArticleDocumentBuilder:
         config = self._config
         tree = xml_tree.parse_article(xml, flatten=config.flattens_markup, has_tables=config.has_tables)
         if tree.tag in SERVER_ERRORS or tree.get("status") == "deleted":
-            message = tree.get("error") or "".join(tree.itertext())
+            message = tree.get("error") or "".join(map(str, tree.itertext()))
             raise BadRecordError("not-available", f"the server has no article: {quote(message)}")
         if tree.tag != "article":
             raise BadRecordError("unexpected-element", f"<{tree.tag}> is not an article")

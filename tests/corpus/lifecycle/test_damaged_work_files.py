@@ -31,7 +31,8 @@ def run_steps(job: ShardsJob, inputs: Path) -> list[str]:
     staged = [stage_source(job, source) for source in discover_sources(FILES, [str(inputs)])]
     decided = [decide(job, staged)]
     finalized = [finalize_source(job, source, decided) for source in list_sources(job, staged)]
-    return [path for result in (*staged, *finalized) for path in result.damaged]
+    named = [result.damaged for result in staged] + [result.damaged for result in finalized]
+    return [path for paths in named for path in paths]
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
@@ -51,6 +52,7 @@ def inputs(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("dedup", "pattern"),
     [
