@@ -26,7 +26,7 @@ from bioshards.corpus.storage.source_file import (
     list_input_files,
 )
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
-from bioshards.corpus.xml.input_roots import check_root
+from bioshards.corpus.xml.input_roots import check_roots
 
 ARTICLE_LIST_EXTENSION: Final = ".parquet"
 """File name extension of a mirror's list of a range (download/pmc/)."""
@@ -94,9 +94,8 @@ def _list_full_text(storage: Storage, input_path: str, on_notice: OnNotice) -> I
             "(PMC1_PMC20000.xml.gz). PubMed's files are read by pubmed_to_shards."
             f"{describe_output(storage, input_path)}"
         )
-    articles = (info.path for info in full_text if info.path.lower().endswith(ARTICLE_EXTENSIONS))
-    if first := next(articles, None):
-        check_root(storage, input_path, first, "pmc_to_shards")
+    articles = [info.path for info in full_text if info.path.lower().endswith(ARTICLE_EXTENSIONS)]
+    check_roots(storage, input_path, articles, "pmc_to_shards")
     others = [info.path for info in listing.files if not _is_full_text(info.path)]
     return InputListing(input_path, full_text, [*listing.others, *others])
 

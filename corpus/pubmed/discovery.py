@@ -18,7 +18,7 @@ from bioshards.corpus.storage.source_file import (
     list_input_files,
 )
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
-from bioshards.corpus.xml.input_roots import check_root
+from bioshards.corpus.xml.input_roots import check_roots
 
 _EXTENSIONS: Final = (".xml", ".xml.gz")
 _NUMBERED_NAME = re.compile(r"(\d\d)n(\d{4,6})(?!\d)", re.IGNORECASE)
@@ -63,7 +63,7 @@ def discover_sources(
                 f"--input {input_path} {problem}. Give a folder, a file or a quoted glob of PubMed XML "
                 f"(pubmed26n0001.xml.gz ...).{describe_output(storage, input_path)}"
             )
-        check_root(storage, input_path, listing.files[0].path, "pubmed_to_shards")
+        check_roots(storage, input_path, [info.path for info in listing.files], "pubmed_to_shards")
         if notice := listing.describe_others("*.xml and *.xml.gz"):
             on_notice(notice)
         for file_info in listing.files:

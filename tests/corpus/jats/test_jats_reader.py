@@ -248,7 +248,7 @@ def test_malformed_article_of_a_package_does_not_affect_the_others(tmp_path: Pat
         (pack_articles(small_article(1), small_article(2))[:-5], "truncated-xml"),
         (pack_articles(small_article(1)) + b"<more/>", "malformed-xml"),
         (pack_articles(small_article(1), b"stray text", small_article(2)), "malformed-xml"),
-        (b"<PubmedArticleSet/>", "wrong-root"),
+        (b"<html/>", "wrong-root"),
         (b"", "empty-file"),
     ],
 )
