@@ -105,7 +105,8 @@ def publish(
         _sweep(job, manifest, [stage_result for stage_result, _ in usable_results])
         manifest = finish_manifest(manifest, _make_inputs_key(job, staged))
         write_manifest(job.storage, job.output.manifest_path, manifest)
-    damaged = [path for result in (*staged, *finalized) for path in result.damaged]
+    damaged = [path for stage_result in staged for path in stage_result.damaged]
+    damaged += [path for finalize_result in finalized for path in finalize_result.damaged]
     rejects = "" if problem else checks.describe_rejects(job, stage_results)
     notices = (*describe_damaged(damaged), *([rejects] if rejects else []))
     bad_files = tuple((bad_file.path, bad_file.detail) for bad_file in manifest.bad_files)
