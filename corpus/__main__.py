@@ -15,6 +15,7 @@ from bioshards.corpus.errors import FAILED, INTERRUPTED, OK, InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.command_line import report_error
 from bioshards.corpus.ui.options import Argument, Option, parse_command
+from bioshards.corpus.ui.terminal import escape_output, write_data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,7 @@ COMMANDS: Final[dict[str, tuple[type[Options], str]]] = {
 }
 
 
+@escape_output()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -119,9 +121,8 @@ def export(options: ExportOptions) -> int:
     separator = ""
     for batch in batches:
         text = format_documents(batch, options.format)
-        sys.stdout.write(separator + (text.removesuffix("\n") if is_text else text))
+        write_data(separator + (text.removesuffix("\n") if is_text else text))
         separator = "\n" if is_text else ""
-    sys.stdout.flush()
     return OK
 
 
@@ -148,14 +149,12 @@ def write_stats(options: StatsOptions) -> int:
 def _write_text(path: str, text: str) -> None:
     from bioshards.corpus.stats.directory_stats import StatsError
 
-    data = text.encode("utf-8", "backslashreplace")
     if path == "-":
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        write_data(text)
         return
     try:
         with LocalStorage().write(path) as file:
-            file.write(data)
+            file.write(text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise StatsError(f"{path} cannot be written: {error.strerror}") from error
 

@@ -137,7 +137,7 @@ def _check_member(name: str, is_regular: bool, size: int) -> BadRecordError | No
 _PAX_RECORD = re.compile(rb"[0-9]+ (?:size=[0-9]{1,19}|(?!size=)[^=]+=.*)\n", re.DOTALL)
 """Extended field ``LENGTH KEYWORD=VALUE\\n``; the length is of all of it
 (https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html)."""
-_TAR_SIZE = re.compile(rb" *[0-7]*[ \0]*")
+_TAR_SIZE = re.compile(rb" *+[0-7]*+[ \0]*")
 """Size in a header, in octal digits. tarfile also accepts signs, ``_`` and whatever follows a zero byte."""
 _PAX_TYPES: Final = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 

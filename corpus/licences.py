@@ -171,7 +171,9 @@ _NOT_GRANTED: Final = re.compile(
     r"\bnot (?:be )?(?:covered|included|licen[cs]ed|distributed|available|published|released|under)\b"
     r"|\bnot in the public domain"
 )
-_TEXT_MINING: Final = re.compile(r"\bavailable for text mining\b.*\bfair use\b")
+_TEXT_MINING: Final = re.compile(
+    r"\bavailable for text mining\b(?:(?!available for text mining).)*\bfair use\b"
+)
 """PMC's sentence for authors' manuscripts: "This file is available for text mining. It may also be used
 consistent with the principles of fair use under the copyright law."
 (https://pmc.ncbi.nlm.nih.gov/about/authorms/)"""

@@ -435,7 +435,7 @@ def _append_fenced(element: etree._Element, pieces: list[str], depth: int, tight
     _append_token(element.get("close", ")"), pieces)
 
 
-_ZERO_THICKNESS = re.compile(r"\s*0+(?:\.0*)?\s*[a-z%]*\s*")
+_ZERO_THICKNESS = re.compile(r"\s*+0++(?:\.0*+)?\s*+[a-z%]*+\s*")
 
 
 def _append_fraction(element: etree._Element, pieces: list[str], depth: int, tight: bool) -> None:

@@ -13,6 +13,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.command_line import CommandResult, run_command
 from bioshards.corpus.ui.options import Argument, Option, Overrides, int_at_least, parse_command, worker_count
 from bioshards.corpus.ui.progress import Progress
+from bioshards.corpus.ui.terminal import escape_output
 from bioshards.evaluate.benchmarks.records import Split
 from bioshards.evaluate.contamination import DEFAULT_MIN_SHARED_NGRAMS
 from bioshards.evaluate.recipes import SUITES, FineTuneRecipe, LegacyMode, SearchMethod
@@ -247,6 +248,7 @@ COMMANDS: Final[dict[str, tuple[type[Command], str]]] = {
 }
 
 
+@escape_output()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code.
 

@@ -22,6 +22,7 @@ from bioshards.corpus.errors import (
 )
 from bioshards.corpus.ui.command_line import interrupt_on_sigterm, report_error
 from bioshards.corpus.ui.options import choose_command, open_standard_files, report_usage_error
+from bioshards.corpus.ui.terminal import escape_output
 
 if TYPE_CHECKING:
     from bioshards.pipelines.options import Parser
@@ -50,6 +51,7 @@ pipelines:
 """ + "".join(f"  {name:21} {description}\n" for name, description in PIPELINES.items())
 
 
+@escape_output()
 def main(argv: Sequence[str] | None = None, program: str = "beam") -> int:
     """Run the command; returns its exit code.
 
@@ -88,6 +90,7 @@ def load_pipeline(name: str) -> PipelineModule:
     return cast(PipelineModule, importlib.import_module(f".{name}", __package__))
 
 
+@escape_output()
 def run_command(name: str, argv: Sequence[str], typed: str) -> int:
     """Run a pipeline with these arguments and return the exit code; print the error that ends it.
 

@@ -49,7 +49,7 @@ _MAX_NAMED: Final = 10
 _REDACTED: Final = "***"
 """What stands for a secret in the command line of a manifest."""
 _SECRET_OPTION: Final = re.compile(
-    r"(--\w*(?:key|secret|token|password|connection_string)\w*)(=.*)?", re.IGNORECASE
+    r"(--(?=\w*?(?:key|secret|token|password|connection_string))\w+)(=.*)?", re.IGNORECASE
 )
 
 

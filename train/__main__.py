@@ -18,11 +18,13 @@ from bioshards.corpus.errors import INTERRUPTED, OK, USAGE_ERROR, describe_insta
 from bioshards.corpus.ui.command_line import report_error
 from bioshards.corpus.ui.options import OptionParser
 from bioshards.corpus.ui.progress import Progress
+from bioshards.corpus.ui.terminal import escape_output
 from bioshards.train.options import TrainJob
 
 _COMMAND: Final = ("bioshards", "train")
 
 
+@escape_output()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     argv = list(sys.argv[1:] if arguments is None else arguments)

@@ -11,6 +11,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.command_line import CommandResult, run_command
 from bioshards.corpus.ui.options import parse_command
 from bioshards.corpus.ui.progress import Progress
+from bioshards.corpus.ui.terminal import escape_output
 from bioshards.vocab.options import AdoptOptions, BuildOptions, ReportOptions, RewriteOptions
 
 COMMANDS: Final[dict[str, tuple[type[ReportOptions], str]]] = {
@@ -20,6 +21,7 @@ COMMANDS: Final[dict[str, tuple[type[ReportOptions], str]]] = {
 }
 
 
+@escape_output()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command, and return its exit code."""
     argv = list(sys.argv[1:] if arguments is None else arguments)

@@ -541,7 +541,8 @@ def _read_abstract(element: etree._Element) -> str:
     return _one_line_text(abstract)
 
 
-_REFERENCE_LIST: Final = re.compile(rb"<(?:\w+:)?ref-list\b.*</(?:\w+:)?ref-list", re.DOTALL)
+_REFERENCE_LIST_START: Final = re.compile(rb"<(?:\w+:)?ref-list\b")
+_REFERENCE_LISTS: Final = re.compile(rb".*</(?:\w+:)?ref-list", re.DOTALL)
 _CITED_PMID: Final = re.compile(
     rb"""<(?:\w+:)?pub-id\b[^<>]*pub-id-type\s*=\s*["']pmid["'][^<>]*>\s*([1-9][0-9]{0,8})\s*<"""
 )
@@ -556,7 +557,9 @@ def _find_cited_pmids(xml: bytes) -> tuple[int, ...]:
     Reviews and replies, which follow the article's own text, have references of their own.
     """
     sub_article = _SUB_ARTICLE.search(xml)
-    references = _REFERENCE_LIST.search(xml, 0, sub_article.start() if sub_article else len(xml))
+    end = sub_article.start() if sub_article else len(xml)
+    first = _REFERENCE_LIST_START.search(xml, 0, end)
+    references = _REFERENCE_LISTS.match(xml, first.end(), end) if first else None
     return tuple(dict.fromkeys(map(int, _CITED_PMID.findall(references[0])))) if references else ()
 
 

@@ -33,7 +33,7 @@ _KEPT_XREF_TAG: Final = "kept-xref"
 _MAX_FOOTNOTE_MARK_LENGTH: Final = 3  # characters of a footnote's number or symbol
 _LOOKBACK_CHARACTERS: Final = 20
 _LOOKBACK_PIECES: Final = 8
-_FOOTNOTE_WORD = re.compile(r"\b(?:foot)?notes?\s*[(\[]?\s*$", re.I)
+_FOOTNOTE_WORD = re.compile(r"\b(?:foot)?notes?\s*+[(\[]?\s*+$", re.I)
 """Text before a footnote's mark that is a word of its sentence: "see footnote a"."""
 WORD_GAP: Final = "\n\r"
 """A blank that words need; join_pieces removes it at the inner side of brackets and before punctuation.

@@ -173,19 +173,20 @@ def _is_editorial_note(text: str) -> bool:
 # References that are written as text
 
 _REFERENCE_TITLE: Final = r"""
-    \W* [\divx.]* \W* (?:
+    \W*+ [\divx.]*+ \W*+ (?:
         references? (?: \s (?: list | cited | section ) )? | list \s of \s references | literature \s cited
       | (?: selected \s )? bibliography | works \s cited | cited \s (?: references | literature )
       | references \s and \s notes | notes \s and \s references | further \s reading
       | r[ée]f[ée]r[eê]nces (?: \s bibliographiques )? | bibliographie | literatur (?:verzeichnis)?
       | bibliograf[ií]a | refer[eê]ncias (?: \s bibliogr[aá]ficas )? | riferimenti (?: \s bibliografici )?
-    ) \W*
+    )
 """
-_REFERENCE_TITLE_PATTERN = re.compile(_REFERENCE_TITLE, _FLAGS)
+_REFERENCE_TITLE_PATTERN = re.compile(rf"{_REFERENCE_TITLE} \W*", _FLAGS)
 _MAX_REFERENCE_TITLE: Final = 60
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d[a-z]?\b|\b[Ii]n press\b")
+_TAGS: Final = r"\s*+(?:<[^<>]*>\s*+){0,20}"
 _HTML_LIST = re.compile(
-    rf"<(h\d|p|b|strong|div)\b[^<>]*>(?:<[^<>]*>|\s)*(?x:{_REFERENCE_TITLE})(?:<[^<>]*>|\s)*<(?:ol|ul|li|p|br)\b.*",
+    rf"<(h\d|p|b|strong|div)\b[^<>]*>{_TAGS}(?x:{_REFERENCE_TITLE})[^\w<]*+{_TAGS}<(?:ol|ul|li|p|br)\b.*",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -236,15 +237,18 @@ _TYPE: Final = r"""
     (?: \s (?: file | document | spreadsheet | workbook | movie | video | image | format ) )?
 """
 _SIZE: Final = r"""
-    (?: (?: size \s? :? \s? )? [\d.,]+ \s? (?: [kmg]i?b (?:ytes)? | (?: kilo | mega )? bytes | [kmg] ) )
+    (?: (?: size \s? :? \s? )? [\d.,]{1,30} \s? (?: [kmg]i?b (?:ytes)? | (?: kilo | mega )? bytes | [kmg] ) )
 """
-_GAP: Final = r"[\s,;:/|–-]* [(\[]?"
+_GAP: Final = r"[\s,;:/|–-]{0,9} [(\[]?"
 _TYPE_AND_SIZE: Final = rf"(?: {_TYPE} {_GAP} {_SIZE} | {_SIZE} {_GAP} {_TYPE} ) [)\]]?"
-_IN_BRACKETS: Final = rf"\s* {_TYPE_AND_SIZE} \s* [)\]]"
-_BRACKETED_NOTE = re.compile(rf"(?<= [.!?] ) \s* [(\[] {_IN_BRACKETS} \.? | \s* [(\[] {_IN_BRACKETS}", _FLAGS)
+_IN_BRACKETS: Final = rf"\s{{0,9}} {_TYPE_AND_SIZE} \s{{0,9}} [)\]]"
+_BRACKETED_NOTE = re.compile(
+    rf"(?<!\s) (?: (?<= [.!?] ) \s*+ [(\[] {_IN_BRACKETS} \.? | \s*+ [(\[] {_IN_BRACKETS} )", _FLAGS
+)
 _SIZE_HINT: Final = r"\d \s? (?: [kmg]i?b | (?: kilo | mega )? bytes | [kmg] \b )"
 _NOTE_FROM_ROUND, _NOTE_FROM_SQUARE = (
-    re.compile(rf"{opening} (?= [^)\]]* {_SIZE_HINT} ) {_IN_BRACKETS}", _FLAGS) for opening in (r"\(", r"\[")
+    re.compile(rf"{opening} (?= [^)\]]{{0,99}} {_SIZE_HINT} ) {_IN_BRACKETS}", _FLAGS)
+    for opening in (r"\(", r"\[")
 )
 """The same from its bracket, a prefilter that is fast because the first character is known."""
 _SUPPLEMENT_NOTE = re.compile(
@@ -312,7 +316,7 @@ _SUPPLEMENT_POINTER = re.compile(
     """,
     _FLAGS,
 )
-_SENTENCE_END = re.compile(r"\w\S*[.!?] [A-Z]")
+_SENTENCE_END = re.compile(r"(?<!\S)[^\w\s]*+\w\S*[.!?] [A-Z]")
 _MAX_SHORT_NOTE: Final = 300
 """Characters. Labels and links are no longer."""
 _MAX_LINK_OPENING: Final = 40
@@ -335,13 +339,16 @@ def _is_link_note(text: str) -> bool:
 _ELSEWHERE: Final = r"\b (?: online | web | viewed | wileyonlinelibrary )"
 _COLOUR_NOTE = re.compile(
     rf"""
-    \s* [(\[] [^()\[\]]* \b colou?r [^()\[\]]* {_ELSEWHERE} [^()\[\]]* [)\]] (?: (?<= \.. ) \. )?
+    (?<! \s ) \s*+ [(\[] (?> [^()\[\]]*? \b colou?r ) (?> [^()\[\]]*? {_ELSEWHERE} ) [^()\[\]]*+ [)\]]
+    (?: (?<= \.. ) \. )?
   | (?: ^ | (?<= [.!?)\]] ) \s+ )
-    (?: for \s interpretation \s of \s (?: the \s )? references \s to \s colou?r .* {_ELSEWHERE} [^.]*
+    (?: for \s interpretation \s of \s (?: the \s )? references \s to \s colou?r
+        .{{0,300}} {_ELSEWHERE} [^.]{{0,300}}+
       | (?: (?: a | the ) \s )? (?: full [ -] )? colou?r \s (?: figure | version | image | plate ) s? \b
-        [^.]* {_ELSEWHERE} .*
-      | to \s view \s [^.]* \b in \s colou?r \b [^.]* {_ELSEWHERE} [^.]*
-      | see \s (?: the \s )? online \s [^.]* \b colou?r \s version \b [^.]* )
+        (?> [^.]{{0,300}}? {_ELSEWHERE} ) .*
+      | to \s view \s (?> [^.]{{0,300}}? \b in \s colou?r \b ) (?> [^.]{{0,300}}? {_ELSEWHERE} )
+        [^.]{{0,300}}+
+      | see \s (?: the \s )? online \s (?> [^.]{{0,300}}? \b colou?r \s version \b ) [^.]{{0,300}}+ )
     \.? $
     """,
     _FLAGS,
@@ -380,7 +387,7 @@ def split_at_first_panel(text: str) -> list[str]:
 
 # Captions: labels
 
-_NUMBER: Final = r"(?: (?: [a-z]{1,2} [.-]? )? \d+ (?: [.-] \d+ )? [a-z]? | [ivx]+ ) \b"
+_NUMBER: Final = r"(?> (?: (?: [a-z]{1,2} [.-]? )? \d+ (?: [.-] \d+ )? [a-z]? | [ivx]+ ) \b )"
 _LABEL_KIND: Final = r"""
     (?: (?: additional | supplementa (?:l|ry) | supporting | extended \s data | online | electronic | web
           | suppl? \.? | appendix | source | e ) \s? )?
@@ -389,11 +396,13 @@ _LABEL_KIND: Final = r"""
       | protocols? | methods? | images? | presentations? | plates? | maps? | charts? | graphs? )
 """
 _NUMBERED_LABEL: Final = (
-    rf"(?: {_LABEL_KIND} \.? \s* {_NUMBER} (?: (?: \s? [,&–-] \s? | \s and \s | \s to \s ) {_NUMBER} )*"
+    rf"(?: {_LABEL_KIND} \.? \s* {_NUMBER}"
+    rf" (?: (?: \s? [,&–-] \s? | \s and \s | \s to \s ) {_NUMBER} ){{0,40}}"
     rf" | [a-z]{{1,2}} \d+ [a-z]? \s {_LABEL_KIND} )"
 )
 _LABEL = re.compile(
-    rf"{_NUMBERED_LABEL} (?: [\s:,;.—–-]+ {_NUMBERED_LABEL} )* \s? (?: [.:|] (?= \s | $ ) | $ ) \s*", _FLAGS
+    rf"{_NUMBERED_LABEL} (?: [\s:,;.—–-]++ {_NUMBERED_LABEL} ){{0,9}} \s? (?: [.:|] (?= \s | $ ) | $ ) \s*",
+    _FLAGS,
 )
 _SUPPLEMENT_LABEL = re.compile(
     r"""

@@ -30,7 +30,7 @@ XML_LANG: Final = "{http://www.w3.org/XML/1998/namespace}lang"
 
 _LESS_THAN, _SLASH = b"</"
 _JATS_NAMESPACE: Final = re.compile(
-    r"\{(?:https?://(?:jats|dtd)\.nlm\.nih\.gov(?:/[^}]*)?|[^}]*/journalpublishing[^}]*)\}"
+    r"\{(?:https?://(?:jats|dtd)\.nlm\.nih\.gov(?:/[^{}]*+)?|(?>[^{}]*?/journalpublishing)[^{}]*+)\}"
 )
 _PARSER: Final = etree.XMLParser(
     resolve_entities=False,
@@ -180,7 +180,7 @@ _PRESENTATION_TAG = re.compile(
 _INDENTED_SCRIPT = re.compile(r"\n(?:[ \t]|<[^<>]*>)*?<su[bp][\s>]")
 # Its first branch only saves time: many have the attributes in this order.
 _XREF = re.compile(
-    r'<xref\s(?:rid="[^"<>]*"\s|[^<>]*?\s)??ref-type="([^"<>]*)"[^<>]*(?<!/)>'
+    r'<xref\s(?>(?:rid="[^"<>]*"\s|[^<>]*?\s)??ref-type="([^"<>]*)"[^<>]*+)(?<!/)>'
     r"(?:([^<>]*)|<sup>([^<>]*)</sup>)</xref>"
 )
 _SUPERSCRIPT = re.compile(r"<sup>([^<>]*)</sup>")

@@ -455,7 +455,7 @@ def _parse_article_ids(text: str, data_start: int) -> dict[str, str]:
 
 _YEAR = re.compile(r"<PubDate\s*>\s*(?:<Year\s*>\s*(\d{4})|<MedlineDate\s*>[^<]*?(\d{4}))")
 _MONTH = re.compile(
-    r"\s*</Year\s*>\s*<(?:Month|Season)\s*>\s*(\w+)[^<]*</\w+\s*>(?:\s*<Day\s*>\s*(\d{1,2})\s*</Day)?"
+    r"\s*</Year\s*>\s*<(?:Month|Season)\s*>\s*(\w++)[^<]*+</\w+\s*>(?:\s*<Day\s*>\s*(\d{1,2})\s*</Day)?"
 )
 _MEDLINE_MONTH = re.compile(r"\s+([A-Za-z]{3,9})\b\.?(?:\s+(\d{1,2})\b)?")
 
@@ -471,7 +471,7 @@ def _parse_publication_date(xml: str) -> tuple[int | None, str | None]:
     year = _YEAR.match(xml)
     if year is None:
         return None, None
-    month = (_MONTH if year[1] else _MEDLINE_MONTH).match(xml, year.end())
+    month = _MONTH.match(xml, year.end()) if year[1] else _MEDLINE_MONTH.match(xml, year.end())
     digits = year[1] or year[2]
     return int(digits), format_partial_date(digits, *month.groups()) if month else digits
 
@@ -511,7 +511,7 @@ def _parse_columns(
 
 
 _DAY = re.compile(
-    r"<\w+[^<>]*>\s*<Year\s*>\s*(\d{4})\s*</Year\s*>\s*<Month\s*>\s*(\d{1,2})\s*</Month\s*>"
+    r"<\w[^<>]*>\s*<Year\s*>\s*(\d{4})\s*</Year\s*>\s*<Month\s*>\s*(\d{1,2})\s*</Month\s*>"
     r"\s*<Day\s*>\s*(\d{1,2})\s*</Day"
 )
 
@@ -536,7 +536,7 @@ def _parse_entered(text: str, data_start: int) -> datetime.date | None:
     return _parse_day(text, text.rfind("<", data_start, status)) if status >= 0 else None
 
 
-_MESH_NAME = re.compile(r'Name(?: UI="([^"]*)")? MajorTopicYN="([YN])">([^<&\s]+(?: [^<&\s]+)*)</')
+_MESH_NAME = re.compile(r'Name(?: UI="([^"]*)")? MajorTopicYN="([YN])">([^<>&\s]+(?: [^<>&\s]+)*)</')
 """A descriptor or qualifier as nearly all are written: these attributes, plain text."""
 _ANY_MESH_NAME = re.compile(rf"<(?:Descriptor|Qualifier)Name({START_TAG_ATTRIBUTES})>([^<]*)</")
 _UI = re.compile(attribute_pattern("UI"))

@@ -220,6 +220,8 @@ _PANELS: Final = re.compile(r"(?:\(?[A-Za-z](?:[,–-][A-Za-z])*\)?,? (?:and |& 
 _MAX_PANELS_LENGTH: Final = 30
 _PANEL_IN_BRACKETS: Final = re.compile(r"[A-Za-z](?:[,–-][A-Za-z])*\)")
 """Panel before a closing bracket, which may have no opening one: A). Cells were grown."""
+_MAX_LOOKBACK: Final = 5_000
+"""Characters of a sentence that are looked at: time is linear where no candidate is a boundary, too."""
 _BRACKET_LOOKBACK: Final = 200
 """Characters before the mark that are searched for an open bracket."""
 
@@ -238,8 +240,9 @@ def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryCon
         stop: offset of the mark.
         after: offset of the word after the mark.
     """
+    near = max(start, stop - _MAX_LOOKBACK)
     # Text that was cut into tokens has a blank before the mark.
-    sentence = text[start : stop - 1 if text[stop - 1] == " " and stop - 1 > start else stop]
+    sentence = text[near : stop - 1 if text[stop - 1] == " " and stop - 1 > near else stop]
     has_bracket = "(" in sentence or "[" in sentence
     words = sentence.rsplit(" ", 2)
     word = words[-1]
@@ -247,11 +250,11 @@ def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryCon
     previous_class = CLASS_OF_SECOND_WORD_BEFORE[words[-2] if len(words) > 1 else ""]
     word_start = len(sentence) - len(word)
     is_at_start = previous_class in _CLAUSE_STARTS or (
-        word_start < _MAX_PANELS_LENGTH and _PANELS.fullmatch(sentence, 0, word_start)
+        near == start and word_start < _MAX_PANELS_LENGTH and _PANELS.fullmatch(sentence, 0, word_start)
     )
     if is_at_start and not (has_bracket and _has_open_bracket(sentence[:word_start])):
         position = "first"
-    elif has_bracket and _has_open_bracket(text[start:stop]):
+    elif has_bracket and _has_open_bracket(text[near:stop]):
         position = "alone" if word[:1] in ("(", "[") else "inside"
     elif word[-1:] == ")" and _PANEL_IN_BRACKETS.fullmatch(word):
         position = "closed" if sentence.count("(") >= sentence.count(")") else "unopened"

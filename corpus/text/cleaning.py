@@ -174,7 +174,7 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _TAG_NAME = re.compile(r"[\w-]+")
-_BLANK_BEFORE_STOP = re.compile(r"\s+(?=[.,;:](?:\s|$))")
+_BLANK_BEFORE_STOP = re.compile(r"(?<!\s)\s++(?=[.,;:](?:\s|$))")
 _DOUBLED_STOP = re.compile(r"(?<!\.)\.\.(?=\s|$)")
 
 

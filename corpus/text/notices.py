@@ -59,7 +59,7 @@ _NOTICE_WORD_LIST = """
     where which whole will with without work works y z
 """
 _NOTICE_WORDS: Final = frozenset(_NOTICE_WORD_LIST.split())
-_URL_OR_EMAIL = re.compile(r"\S*(?:@|://|www\.)\S*")
+_URL_OR_EMAIL = re.compile(r"(?<!\S)\S*(?:@|://|www\.)\S*")
 _WORD = re.compile(r"[^\W\d_]+")
 _NON_NOTICE_CONTENT = re.compile(r"[A-Za-z]\d{4}|evidence|\btrial|registr", re.IGNORECASE)
 """Content after some notices that must stay: trial numbers, levels of evidence."""

@@ -21,6 +21,7 @@ from typing import Any, Final, TextIO, TypeVar
 from bioshards.corpus import progress_notes
 from bioshards.corpus.errors import escape_controls
 from bioshards.corpus.storage.storage_protocol import Storage
+from bioshards.corpus.ui.terminal import get_raw_stream
 
 Item = TypeVar("Item")
 
@@ -287,8 +288,9 @@ class _Stream:
         # Closed, full, or another encoding; RuntimeError: a signal's handler writes while this is written.
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             if text and self.out is not None:
-                self.out.write(text)
-                self.out.flush()
+                stream = get_raw_stream(self.out)
+                stream.write(text)
+                stream.flush()
 
     def flush(self) -> None:
         """Do nothing: every write is flushed."""

@@ -110,7 +110,7 @@ _MINUS: Final = "[−–‐‑-]"
 _NUMBER = re.compile(rf"\s*(?:{_MINUS}\s?)?\d{{1,4}}(?:\.\d+|{_MINUS}\d{{1,2}})?\s*")
 _FOLD_CHANGE = re.compile(rf"\s*{_MINUS}\s?(?:[Δ∆]{{1,2}}|DD?)C[TtQqPp]\s*")
 """The exponent of 2 in the formula of relative expression, 2^−ΔΔCt."""
-_BASE = re.compile(r"(?:^|[^\w)\]]|(?:^|[\W\d])[xX])([\d.,]*\d)$")
+_BASE = re.compile(r"(?:^|[^\w)\]]|(?:^|[\W\d])[xX])([\d.,]{0,30}\d)$")
 """A number at the end of a text, perhaps after x for a multiplication sign; not in "CD4" and "H2"."""
 _SUPERSCRIPT = re.compile("<sup>([^<>]*)</sup>")
 _TAG = re.compile("<[^<>]*>")

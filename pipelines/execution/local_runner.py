@@ -25,6 +25,7 @@ from apache_beam.runners.portability.fn_api_runner import fn_runner
 from apache_beam.runners.portability.portable_runner import JobServiceHandle
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
+from bioshards.corpus.ui.terminal import escape_stream
 from bioshards.pipelines.execution import worker
 
 
@@ -70,7 +71,7 @@ def redirect_stderr(path: str | None) -> Iterator[TextIO]:
         os.dup2(write_fd, 2)
         os.close(write_fd)
         try:
-            yield terminal
+            yield escape_stream(terminal)
         finally:
             os.dup2(terminal.fileno(), 2)
             copier.join(1)  # until the workers have ended, who have the pipe open

@@ -7,8 +7,10 @@ import os
 import sys
 
 from bioshards.corpus.parent_process import end_with_parent
+from bioshards.corpus.ui.terminal import escape_output
 
 
+@escape_output()
 def run_worker(driver: int) -> None:
     """Run Beam's worker, and end the process; it ends with its parent, too.
 

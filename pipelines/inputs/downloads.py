@@ -21,7 +21,7 @@ from bioshards.corpus.download.mirror import Mirror, MirroredFile
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.rate_limit import RateLimiter, name_server
 from bioshards.corpus.download.sources import SOURCES, SourceSpec, load_list_files
-from bioshards.corpus.errors import BadFileError, UsageError, escape_controls, shorten_list
+from bioshards.corpus.errors import BadFileError, UsageError, shorten_list
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.storage.retry import INTERACTIVE_RETRY_POLICY, MAX_FAILED_FILES, retry
 from bioshards.corpus.storage.storage_protocol import FileInfo, Storage
@@ -205,7 +205,7 @@ def with_interactive_retry(server: Server) -> Server:
 
 
 def _print_wait(text: str) -> None:
-    print(escape_controls(f"waiting: {text}"), file=sys.stderr)
+    print(f"waiting: {text}", file=sys.stderr)
 
 
 def make_download_plan(mirror: Mirror, server: Server, workers: int, is_local_run: bool) -> DownloadPlan:

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Final
 
 from bioshards.corpus.ui.options import choose_command, open_standard_files
+from bioshards.corpus.ui.terminal import escape_output
 
 _USAGE: Final = """\
 usage: bioshards COMMAND ...
@@ -43,6 +44,7 @@ _MODULES: Final = {
 }
 
 
+@escape_output()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     open_standard_files()

@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 
 from bioshards.corpus.errors import describe_install, quote
 from bioshards.corpus.ui.options import Argument, OptionParser
+from bioshards.corpus.ui.terminal import escape_output
 
 _Command = Literal["beam", "run", "vocab", "train", "evaluate"]
 _EXTRA_BY_COMMAND = {"vocab": "vocab", "train": "train", "evaluate": "train"}
@@ -45,6 +46,7 @@ class DoctorOptions:
     ] = ()
 
 
+@escape_output()
 def main(arguments: Sequence[str]) -> int:
     """Print the checks; return 1 if one of the commands does not run."""
     description = "Check this machine: a line for each thing that runs need."

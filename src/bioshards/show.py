@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from bioshards.corpus.errors import InputNotFoundError, escape_controls
 from bioshards.corpus.ui.command_line import CommandResult, run_command
 from bioshards.corpus.ui.options import Argument, Option, OptionParser, int_at_least
+from bioshards.corpus.ui.terminal import escape_output
 
 if TYPE_CHECKING:
     from bioshards.api import Document, Documents
@@ -39,6 +40,7 @@ class ShowOptions:
     with_source: Annotated[bool, "the record as its source file has it, left of the text"] = False
 
 
+@escape_output()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     parser = OptionParser(prog="bioshards show", description="Show documents of a finished output.")

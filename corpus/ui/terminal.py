@@ -1,0 +1,62 @@
+"""Standard output and error of the commands, where text of strangers leaves the program.
+
+Names of files, journals and models, and the messages of servers, may hold characters that a terminal obeys.
+They are escaped here, whatever prints them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO, cast
+
+from bioshards.corpus.errors import escape_controls
+
+
+class EscapedStream:
+    """A text stream that writes control characters as ``\\x1b``; :attr:`raw` writes them as they are."""
+
+    def __init__(self, raw: TextIO) -> None:
+        self.raw = raw
+
+    def write(self, text: str) -> int:
+        self.raw.write(escape_controls(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw, name)
+
+
+def escape_stream(stream: TextIO) -> TextIO:
+    """Return a stream that writes to this one, control characters escaped."""
+    is_escaped = stream is None or isinstance(stream, EscapedStream)  # None: the process has no such stream
+    return stream if is_escaped else cast(TextIO, EscapedStream(stream))
+
+
+def get_raw_stream(stream: TextIO) -> TextIO:
+    """Return the stream below, for what draws with control characters on purpose."""
+    return stream.raw if isinstance(stream, EscapedStream) else stream
+
+
+@contextlib.contextmanager
+def escape_output() -> Iterator[None]:
+    """Escape what is printed; it decorates the function of each command."""
+    with (
+        contextlib.redirect_stdout(escape_stream(sys.stdout)),
+        contextlib.redirect_stderr(escape_stream(sys.stderr)),
+    ):
+        yield
+
+
+def write_data(text: str) -> None:
+    """Write documents or figures to standard output: escaped on a terminal, byte by byte anywhere else."""
+    if sys.stdout.isatty():
+        escape_stream(sys.stdout).write(text)
+    else:
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+        sys.stdout.buffer.flush()
