@@ -12,6 +12,7 @@ from typing import Final
 
 from bioshards.corpus.errors import MAX_SHOWN, BadRecordError, quote, shorten_list
 from bioshards.corpus.storage.checksums import HashingWriter
+from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 
 MAX_REJECTED_OF_FEW: Final = 5
@@ -30,14 +31,14 @@ def describe_rejected(storage: Storage, paths: Iterable[str], rejected: int) -> 
         paths: the files, at least one.
         rejected: number of records in all files.
     """
-    paths, first = list(paths), list[str]()
-    for path in paths:
+    paths = list(paths)
+
+    def list_first(path: str) -> list[str]:
         with storage.open(path) as file:
-            for line in itertools.islice(file, MAX_SHOWN - len(first)):
-                first.append(_name_entry(line))
-        if len(first) == MAX_SHOWN:
-            break
-    return f"{shorten_list(paths)} ({shorten_list(first, rejected, '; ')})"
+            return [_name_entry(line) for line in itertools.islice(file, MAX_SHOWN)]
+
+    first = [name for names in prefetch_map(storage, list_first, paths[:MAX_SHOWN]) for name in names]
+    return f"{shorten_list(paths)} ({shorten_list(first[:MAX_SHOWN], rejected, '; ')})"
 
 
 def _name_entry(line: bytes) -> str:
