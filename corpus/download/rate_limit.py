@@ -22,8 +22,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
 
-from filelock import FileLock, Timeout
-
 from bioshards.corpus.storage.locks import open_locked
 from bioshards.corpus.storage.retry import MAX_RETRY_AFTER_SECONDS
 
@@ -95,8 +93,10 @@ class RateLimiter:
 
     def _acquire_free_slot(self) -> contextlib.AbstractContextManager[object] | None:
         for number in random.sample(range(self.max_connections), self.max_connections):
-            with contextlib.suppress(Timeout):
-                return FileLock(self._locate(str(number)), thread_local=False).acquire(timeout=0)
+            slot = contextlib.ExitStack()
+            with contextlib.suppress(BlockingIOError):
+                slot.enter_context(open_locked(self._locate(str(number)), waits=False))
+                return slot
         return None
 
     def wait_for_turn(self) -> None:

@@ -23,7 +23,7 @@ def check_roots(storage: Storage, input_path: str, paths: Sequence[str], pipelin
         try:
             with open_source(storage, path) as file:
                 description = find_foreign_root(file, pipeline)
-        except BadFileError:
+        except (BadFileError, ValueError):  # a name that no disk takes
             return
         if not description:
             return

@@ -61,7 +61,7 @@ OTHER_MISTAKES = [
         ["vocab", "build", "X", "--output", "V", "--preset", "bio-electra-pp"],
         "argument --preset: bio-electra-pp is not here (it has bio-electra's vocabulary: give that); choose ",
     ),
-    (["doctor", "gpu"], "unexpected word 'gpu'"),
+    (["doctor", "gpu"], "invalid choice: 'gpu'"),
     (["trian"], "unknown command 'trian' (did you mean train?)"),
     (["run", "pubmed_to_shard"], "unknown pipeline 'pubmed_to_shard' (did you mean pubmed_to_shards?)"),
     *(

@@ -21,6 +21,7 @@ class FullDiskStorage(LocalStorage):
     """A storage that is full after a number of bytes are written to paths with ``path_part`` in them."""
 
     def __init__(self, path_part: str, free_bytes: int = 0) -> None:
+        super().__init__()
         self._path_part, self._free_bytes = path_part, free_bytes
 
     @contextmanager

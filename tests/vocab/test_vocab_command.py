@@ -334,7 +334,7 @@ def read_build_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Read
 def test_missing_or_unfinished_input_is_refused(
     read_build_error: ReadBuildError, tmp_path: Path, shards: list[str]
 ) -> None:
-    assert "no manifest.json" in read_build_error(tmp_path / "nowhere")
+    assert "nowhere does not exist: it is not a finished output" in read_build_error(tmp_path / "nowhere")
     unfinished = tmp_path / "unfinished"
     shutil.copytree(shards[0], unfinished)
     (unfinished / "manifest.json").unlink()

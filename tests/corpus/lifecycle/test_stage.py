@@ -363,6 +363,7 @@ class ChangingStorage(LocalStorage):
     """A storage that changes one file when it is opened for the second time, after its checksum."""
 
     def __init__(self, path: Path, change: Any) -> None:
+        super().__init__()
         self._path, self._change, self._opened = str(path), change, 0
 
     def open(self, path: str) -> BinaryIO:

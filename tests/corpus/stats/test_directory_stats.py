@@ -186,7 +186,7 @@ def read_error_message(folder: Path) -> str:
 def test_unfinished_directory_is_refused(documents_dir: Path, tmp_path: Path) -> None:
     (documents_dir / "manifest.json").unlink()
     assert "rerun the command to complete it" in read_error_message(documents_dir)
-    assert "no manifest.json" in read_error_message(tmp_path / "nowhere")
+    assert "nowhere does not exist: it is not" in read_error_message(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ def flip_bit(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (shutil.rmtree, "no manifest.json.*--output of a completed run"),
+        (shutil.rmtree, "does not exist: it is not a finished output.*--output of a completed run"),
         (remove_manifest, "no manifest.json.*--output of a completed run"),
         (make_manifest_change(whole="{"), r"manifest.json cannot be read"),
         (make_manifest_change(whole="[]"), r"is not of bioshards"),

@@ -110,6 +110,7 @@ MACHINE_OPTIONS = {
         "--mirror",
         "--contact",
         "--allow-removals",
+        "--allow-fewer-inputs",
         "--pubmed-url",
         "--pmc-url",
         "--europepmc-url",

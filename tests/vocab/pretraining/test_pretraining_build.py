@@ -56,7 +56,7 @@ def test_group_gives_one_shard_per_split_and_a_report(
         assert len(read_listed_rows(out, [shard])) == shard.rows
     report = out / ".bioshards" / "build_reports" / f"{shard_group.name}.json"
     assert list_files(out) == {*(shard.file for shard in result.outputs), str(report.relative_to(out))}
-    content = json.loads(report.read_text())
+    content = json.loads(report.read_text())["value"]
     assert content["name"] == shard_group.name
     assert result.failures == []
 
