@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import itertools
 import re
 import subprocess
 import sys
@@ -35,6 +37,30 @@ def test_libraries_are_the_dependencies_of_the_project() -> None:
     pinned = worker_package.pin_versions(("vocab",), [], {})
     assert set(pinned) == names
     assert not {"obstore", "torch", "pytest"} & set(pinned)
+
+
+def test_imported_libraries_are_declared() -> None:
+    """What a needed library brings along may go with its next version."""
+    imported = set()
+    for path in (
+        path for folder in ("corpus", "vocab", "pipelines") for path in REPOSITORY.glob(f"{folder}/**/*.py")
+    ):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [name.name for name in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module]
+            imported |= {name.partition(".")[0] for name in names} - sys.stdlib_module_names
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    needs = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]
+    declared = {re.split(r"[\[<>=;]", need)[0].replace("-", "_") for need in needs}
+    come_along = {
+        "_typeshed",
+        "botocore",
+        "google",
+        "grpc",
+        "markupsafe",
+    }  # with type checkers, Beam and jinja2
+    assert imported <= declared | come_along | {"bioshards"}
 
 
 def test_libraries_are_pinned_to_installed_versions() -> None:
