@@ -161,7 +161,7 @@ def find_problem(job: ShardsJob, stage_results: list[StageResult], manifest: Doc
             "processed. Rerun the command to fetch them, or select other files"
         )
     not_fetched = sum(stage_result.not_fetched for stage_result in stage_results)
-    if is_over_limit(not_fetched, counts.records + not_fetched, max_rejected):
+    if not_fetched > max_rejected * (counts.records + not_fetched):  # no floor: a rerun fetches them
         return (
             f"{not_fetched:,} articles of {counts.records + not_fetched:,} could not be fetched: more "
             f"than --max-rejected {max_rejected:g} allows ({_describe_fetch_errors(stage_results)}). All "

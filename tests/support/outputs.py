@@ -23,8 +23,10 @@ def remove_run_facts(name: str, data: bytes) -> bytes:
     if name == "manifest.json":
         manifest = json.loads(data)
         del manifest["run"]
-        for entry in manifest.get("inputs", []):
-            entry.pop("path", None)  # as it was typed
+        for entry in (*manifest.get("inputs", []), *manifest.get("overlap", [])):
+            if isinstance(entry, dict):
+                for name in ("path", "abstracts_path"):  # as they were typed
+                    entry.pop(name, None)
         return json.dumps(manifest).encode()
     return re.sub(RUN_SECTIONS, b"", data, flags=re.DOTALL) if name == "report.html" else data
 

@@ -153,7 +153,7 @@ def test_folder_without_abstracts_is_refused(
     for folder, message in (
         (tmp_path / "full", "it was made by pmc_to_shards. Give the --output of beam run pubmed_to_shards"),
         (tmp_path / "empty", "no manifest.json"),
-        (tmp_path / "nowhere", "no manifest.json"),
+        (tmp_path / "nowhere", "does not exist: it is not a finished output"),
         (abstracts, "no manifest.json"),
     ):
         capsys.readouterr()
