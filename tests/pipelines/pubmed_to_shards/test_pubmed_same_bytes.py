@@ -51,8 +51,8 @@ def test_the_largest_files_are_read_first(tmp_path: Path, run: Run, monkeypatch:
         if step == "stage":
             order.append(f"stage {arguments[1].number}")
         if step == "finalize":
-            _, output_name = arguments[1]
-            order.append(f"finalize {output_name[12]}")
+            _, staged = arguments[1]
+            order.append(f"finalize {staged.output_name[12]}")
         return run_step(step, function, *arguments)
 
     monkeypatch.setattr(steps, "run_step", run_noted)
