@@ -260,11 +260,11 @@ def test_run_stopped_at_a_shard_resumes_there(
     )
     original_write, calls = word_counts.write_counts, []
 
-    def count_calls(storage: LocalStorage, path: str, counts: WordCounts, is_failing: bool) -> None:
+    def count_calls(storage: LocalStorage, path: str, counts: WordCounts, is_failing: bool) -> Any:
         calls.append(path)
         if is_failing and len(calls) == 3:
             raise RuntimeError("no more")
-        original_write(storage, path, counts)
+        return original_write(storage, path, counts)
 
     for is_failing in (True, False):
         monkeypatch.setattr(

@@ -520,7 +520,7 @@ def test_errors_of_the_progress_monitor_do_not_stop_a_run(
     assert next(errors) is None
 
 
-REQUESTS_PER_FILE = {"GET": 12, "HEAD": 3, "LIST": 0, "PUT": 5, "DELETE": 2, "other": 0}
+REQUESTS_PER_FILE = {"GET": 16, "HEAD": 0, "LIST": 0, "PUT": 5, "DELETE": 2, "other": 0}
 """Requests by kind for one source file, from staging to publication, without reads of the file.
 
 Before each object that is put or deleted, the lock is got.
