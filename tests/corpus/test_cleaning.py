@@ -794,7 +794,7 @@ HOSTILE_PARTS = [
 @pytest.mark.thorough
 @pytest.mark.parametrize("part", HOSTILE_PARTS)
 def test_hostile_text_is_cleaned_in_seconds(part: str) -> None:
-    text = part * (1_000_000 // len(part))
+    text = part * (250_000 // len(part))
     started = time.process_time()
     for hostile in (text, "[" + text + "].", "A" + text + "x", "AIM: " + text, text + "© 2001 Mice."):
         ALL_RULES.clean_title(hostile, {})
