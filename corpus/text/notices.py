@@ -28,7 +28,7 @@ _PUBLISHER = (
 )
 _HOLDER = rf"(?:{_PUBLISHER}|Association|Inc|Institute|Ltd|Press|Publish|Society|University)"
 _OPENING = rf"""\s*
-    ( [(\[]? (?: Crown\s+ )? (?: Copyrights? | COPYRIGHT ) \s*:?\s* (?: © | \([cC]\) | {_YEAR} | [Bb]y\s )
+    ( [(\[]? (?: Crown\s+ )? (?: Copyrights? | COPYRIGHT ) \s*+:?\s*+ (?: © | \([cC]\) | {_YEAR} | [Bb]y\s )
     | [(\[]? ©
     | \([cC]\) \s* {_YEAR}
     | (?: All | Some ) \s+ [Rr]ights \s+ [Rr]eserved | ALL\s+RIGHTS\s+RESERVED
