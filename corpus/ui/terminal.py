@@ -55,8 +55,12 @@ def escape_output() -> Iterator[None]:
 
 def write_data(text: str) -> None:
     """Write documents or figures to standard output: escaped on a terminal, byte by byte anywhere else."""
-    if sys.stdout.isatty():
-        escape_stream(sys.stdout).write(text)
-    else:
-        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
-        sys.stdout.buffer.flush()
+    stream = get_raw_stream(sys.stdout)
+    if stream.isatty():
+        escape_stream(stream).write(text)
+    elif hasattr(stream, "buffer"):
+        stream.flush()
+        stream.buffer.write(text.encode("utf-8", "backslashreplace"))
+        stream.buffer.flush()
+    else:  # a stream in memory, of a caller in Python
+        stream.write(text)
