@@ -20,6 +20,7 @@ from apache_beam.portability.api import beam_job_api_pb2
 from apache_beam.runners.portability.job_server import ExternalJobServer
 
 from bioshards.corpus.errors import RESUME, OutputMismatchError, RunError, UsageError, quote
+from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.pipelines.context import JobSpec, RunContext
 from bioshards.pipelines.dataflow import job_status
@@ -35,6 +36,7 @@ bioshards; or LOOPBACK, workers in this process, for a service on this machine""
 _LOCAL_MASTERS: Final = r"\[(auto|local|collection)\]|local(\[.+\])?"
 """Values of --flink_master and --spark_master_url with which Beam starts an engine on this machine."""
 
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 _ENDED_STATES: Final = ("DONE", "FAILED", "CANCELLED", "STOPPED", "DRAINED", "UPDATED")
 
 
@@ -97,10 +99,14 @@ def _check_environment(context: RunContext) -> None:
         try:
             socket.create_connection((match[1], int(match[2])), _POOL_TIMEOUT_SECONDS).close()
         except OSError as error:
-            raise RunError(
+            message = (
                 f"no worker pool answers at --environment_config={config} ({error.strerror or error}). Start "
                 f"one: bioshards worker-pool --port {match[2]}"
-            ) from error
+            )
+            if get_endpoint(context) is None or match[1] not in _LOOPBACK:
+                raise RunError(message) from error
+            # Each machine of a cluster means itself; this one need not be one of them.
+            print(f"notice: on this machine {message} on each machine of the cluster", file=sys.stderr)
 
 
 def _set_parallelism(context: RunContext, job_spec: JobSpec) -> None:
@@ -145,7 +151,7 @@ def _count_free_slots(master: str) -> int | None:
 def record_job(context: RunContext, job_spec: JobSpec, job_id: str) -> None:
     """Write beside the lock which job writes the output: the job may outlive the lock of this command."""
     if endpoint := get_endpoint(context):
-        job = {"job_id": job_id, "job_endpoint": endpoint}
+        job = {"job_id": job_id, "job_endpoint": endpoint, "submitted_at": utc_now()}
         context.storage.write_json(OutputDir(job_spec.output).job_path, job)
 
 
@@ -166,25 +172,36 @@ def check_no_job_runs(context: RunContext, job_spec: JobSpec, is_forced: bool) -
     output = OutputDir(job_spec.output)
     try:
         job = context.storage.read_json(output.job_path)
-        job_id, endpoint = str(job["job_id"]), str(job["job_endpoint"])
+        job_id, endpoint, submitted_at = (
+            str(job[name]) for name in ("job_id", "job_endpoint", "submitted_at")
+        )
     except FileNotFoundError:
         return
     except (ValueError, KeyError, TypeError):  # damaged: the job is not known
-        job_id, endpoint = "", ""
+        job_id, endpoint, submitted_at = "", "", ""
     state = _ask_state(job_id, endpoint)
-    has_ended = state in _ENDED_STATES or context.storage.exists(output.manifest_path)
+    has_ended = state in _ENDED_STATES
     if state and not has_ended:
         raise OutputMismatchError(
             f"job {quote(job_id)} at {quote(endpoint)} is writing {job_spec.output} ({state}). Wait for it, "
             "or cancel it with the runner's own commands, and run the same command again"
         )
-    if not has_ended and not is_forced:
+    if not has_ended and not is_forced and not _has_published(context, output, submitted_at):
         raise OutputMismatchError(
             f"job {quote(job_id)} may be writing {job_spec.output}: its job service at {quote(endpoint)} "
             "does not answer, or does not know it. Look in the cluster; if the job has ended, run the same "
             "command again with --force"
         )
     forget_job(context, job_spec)
+
+
+def _has_published(context: RunContext, output: OutputDir, submitted_at: str) -> bool:
+    """Return True if the manifest was written after a job was submitted: an update finds an old one."""
+    try:
+        finished_at = context.storage.read_json(output.manifest_path)["run"]["finished_at"]
+        return bool(submitted_at) and str(finished_at) >= submitted_at
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _ask_state(job_id: str, endpoint: str) -> str | None:

@@ -13,8 +13,11 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
 
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import steps
+from bioshards.pipelines.context import RunContext
 from bioshards.pipelines.dataflow import job_status
 from bioshards.pipelines.execution import job_service
 from tests.support.cloud.portable_runner import PRISM, run_portable_services
@@ -88,6 +91,14 @@ def test_what_a_job_needs_is_checked_before_anything_is_written(
     assert run("--output", tmp_path / "out", *arguments) == code
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_pool_on_the_machines_of_a_cluster_is_not_looked_for_here(capsys: Capture) -> None:
+    """The command may run on a machine that is none of the cluster's."""
+    arguments = ("--runner=PortableRunner", "--job_endpoint=cluster:8099", "--environment_type=EXTERNAL")
+    options = PipelineOptions([*arguments, "--environment_config=localhost:1"])
+    job_service._check_environment(RunContext(True, False, options, LocalStorage(), ()))
+    assert "notice: on this machine no worker pool answers at" in capsys.readouterr().err
 
 
 def test_parallelism_is_the_number_of_free_slots_of_flink(run: Run, capsys: Capture, tmp_path: Path) -> None:
@@ -181,10 +192,15 @@ def test_prism_gives_the_same_bytes(runner: str, reference: Path, full_text: Pat
 
 
 @pytest.mark.parametrize(
-    ("is_published", "arguments", "code"), [(False, [], 2), (False, ["--force"], 0), (True, [], 0)]
+    ("submitted_at", "arguments", "code"),
+    [
+        ("2099-01-01T00:00:00Z", [], 2),
+        ("2099-01-01T00:00:00Z", ["--force"], 0),
+        ("2001-01-01T00:00:00Z", [], 0),
+    ],
 )
 def test_output_of_a_job_whose_service_is_gone_is_not_written_by_a_second_one(
-    is_published: bool,
+    submitted_at: str,
     arguments: list[str],
     code: int,
     run: Run,
@@ -194,10 +210,10 @@ def test_output_of_a_job_whose_service_is_gone_is_not_written_by_a_second_one(
 ) -> None:
     monkeypatch.setattr(job_service, "TIMEOUT_SECONDS", 1)
     assert run("--output", tmp_path) == 0
-    if not is_published:
-        (tmp_path / "manifest.json").unlink()
     record = tmp_path / ".bioshards" / "job.json"
-    record.write_text(json.dumps({"job_id": "job-7", "job_endpoint": "localhost:1"}))
+    record.write_text(
+        json.dumps({"job_id": "job-7", "job_endpoint": "localhost:1", "submitted_at": submitted_at})
+    )
     capsys.readouterr()
     assert run("--output", tmp_path, *arguments) == code
     assert record.exists() == (code != 0)
