@@ -271,7 +271,7 @@ def test_an_article_that_cannot_be_fetched_is_tried_again_by_the_next_run(
     stderr = capsys.readouterr().err
     assert "1 articles of 4 could not be fetched: more than --max-rejected 0 allows" in stderr
     assert not (tmp_path / "out/manifest.json").exists()
-    assert run_pipeline("pmc:") == 0
+    assert run_pipeline("pmc:", options=("--max-rejected", 0.5)) == 0
     assert "rerun the command to retry them" in capsys.readouterr().err
     assert list(load_documents(tmp_path / "out")) == KEPT_IDS[1:]
     servers.clear_faults()
@@ -290,7 +290,7 @@ def test_articles_whose_metadata_cannot_be_read_stay_and_are_named(
     for article in (ARTICLES[0], ARTICLES[1], ARTICLES[-1]):
         open_bucket(tmp_path).put_article(article, is_retracted=None)
     open_bucket(tmp_path).publish_inventory(NEXT_DAY)
-    for options, exit_code in ((("--max-rejected", 0), 3), ((), 0)):
+    for options, exit_code in ((("--max-rejected", 0), 3), (("--max-rejected", 0.9), 0)):
         capsys.readouterr()
         assert run_pipeline("pmc:", options=options) == exit_code
         stderr = capsys.readouterr().err
