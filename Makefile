@@ -8,6 +8,7 @@
 #   make lint      format, types, import contracts          make check     lint and test
 #   make bench     speed and memory against peers           make clean     remove what make made
 #   make test-scispacy  the tests of --splitter scispacy, in an environment of their own
+#   make mutants FILE=corpus/xml/entities.py [TESTS=tests/corpus/xml]  changes of a file that its tests do not notice
 #   make docs      these documents as a site, build/docs/docs/index.html
 #   make wheel     the package, for workers of Dataflow without an image
 #   make release-check  sdist and wheel, and the sample run by the wheel in an environment of its own
@@ -71,7 +72,7 @@ NO_PYTHON = bioshards needs Python 3.11 to 3.14 with its venv module, and none o
   $(or $(PYTHON),$(PYTHONS)). Install one (on Debian and Ubuntu: python3 and python3-venv), or name one: \
   make PYTHON=/path/to/python3
 
-.PHONY: run vocab examples train evaluate test test-all test-thorough test-scispacy lint types check bench docs wheel image
+.PHONY: run vocab examples train evaluate test test-all test-thorough test-scispacy lint types check bench mutants docs wheel image
 .PHONY: push clean release-check
 
 run: $(VENV)/.core
@@ -133,6 +134,9 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_contamination
 	$(BIN)/python -m tests.bench.bench_near_duplicates
 	$(BIN)/python -m tests.bench.bench_scale
+
+mutants: $(VENV)/.dev
+	$(BIN)/python -m tests.mutants $(FILE) $(if $(filter command,$(origin TESTS)),--tests $(TESTS)) $(if $(SAMPLE),--sample $(SAMPLE))
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m sphinx --quiet --fail-on-warning -c docs --builder html . build/docs
