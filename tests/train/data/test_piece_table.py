@@ -92,27 +92,22 @@ def read_load_error(folder: Path, *size_and_sha256: int | str) -> str:
 VOCABULARY_ORIGIN = "run.vocabulary in the set's manifest.json names it"
 
 
-def test_missing_directory_is_refused(tmp_path: Path) -> None:
-    message = read_load_error(tmp_path / "nowhere")
-    assert "is not a folder" in message
-    assert VOCABULARY_ORIGIN in message
-
-
-def test_file_instead_of_a_directory_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "tokenizer.json"
-    path.touch()
-    assert "is not a folder" in read_load_error(path)
-
-
-def test_directory_without_tokenizer_is_refused(tmp_path: Path) -> None:
-    message = read_load_error(tmp_path)
-    assert "has no tokenizer.json" in message
-    assert VOCABULARY_ORIGIN in message
-
-
-def test_unreadable_tokenizer_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.json").mkdir()
-    assert "cannot be read" in read_load_error(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere", "is not a folder"),
+        ("a file", "is not a folder"),
+        ("empty", "has no tokenizer.json"),
+        ("unreadable", "cannot be read"),
+    ],
+)
+def test_directory_without_a_tokenizer_is_refused(name: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "a file").touch()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "unreadable" / "tokenizer.json").mkdir(parents=True)
+    error = read_load_error(tmp_path / name)
+    assert message in error
+    assert VOCABULARY_ORIGIN in error
 
 
 @pytest.mark.parametrize("bytes_left", [0, 1, 200, -1])

@@ -101,10 +101,6 @@ def test_order_equals_recorded_values() -> None:
     assert rows == [(0, 4), (0, 6), (0, 5), (1, 6), (1, 10), (1, 11)]
 
 
-def test_reading_zero_positions() -> None:
-    assert list_positions(RowSampler([5], 0), 3, 0) == []
-
-
 def test_100_million_rows_take_a_few_megabytes() -> None:
     block_sizes = np.full(48_829, 2048)
     tracemalloc.start()
