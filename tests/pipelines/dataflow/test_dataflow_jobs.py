@@ -206,9 +206,7 @@ def test_interrupted_driver_leaves_the_job_running_and_a_second_run_is_refused(
     arguments = ["run", "pubmed_to_shards", "--input", citations, "--output", output, *service.options]
 
     def interrupt_main_thread() -> None:
-        while not service.jobs:
-            time.sleep(0.01)
-        time.sleep(0.2)
+        service.messages_requested.wait()
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     def raise_system_exit(code: int) -> None:

@@ -44,6 +44,7 @@ class FakeDataflow:
         wheel: the package for workers.
         jobs: submitted jobs by id, with their states.
         jobs_released: jobs wait for this event before they run.
+        messages_requested: set once the driver follows a job.
         failure_message: if not empty, every job fails with this message.
         refusal_message: if not empty, listing the jobs is refused with this message.
         results: by job, how it ended and the folders from which the package was imported.
@@ -55,6 +56,7 @@ class FakeDataflow:
     port: int = 0
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     jobs_released: threading.Event = field(default_factory=threading.Event)
+    messages_requested: threading.Event = field(default_factory=threading.Event)
     failure_message: str = ""
     refusal_message: str = ""
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -180,6 +182,7 @@ def run_fake_dataflow(folder: Path, store: EmulatedStore, wheel: Path) -> Iterat
                 ]
                 self._respond({"jobs": [_summarise_job(job) for job in running_jobs]})
             elif resource == "messages":
+                service.messages_requested.set()
                 failure = service.results.get(job_id, {}).get("error")
                 self._respond({"jobMessages": [_make_error_message(failure)] if failure else []})
             else:
