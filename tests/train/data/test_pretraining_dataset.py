@@ -25,7 +25,6 @@ from bioshards.train.data.pretraining_dataset import (
     TrainingDataError,
     open_validation_set,
 )
-from tests.support.corpus.arrow_streams import write_stream
 from tests.support.corpus.synthetic_documents import make_document
 from tests.support.corpus.synthetic_documents import write_document_dir as put_documents
 from tests.support.outputs import load_manifest
@@ -122,33 +121,20 @@ def test_rows_survive_a_round_trip(objective: str, vocabulary: int, tmp_path: Pa
     labelled = objective in ("bert", "albert")
     rows = random_rows(60, 30, vocabulary, labelled)
     blocks = split_into_batches(rows, [7, 1, 12])
-    dataset = PretrainingDataset(
-        str(
-            write_pretraining_set(
-                tmp_path, {"a": blocks[:4], "b": blocks[4:]}, None, objective, 30, vocabulary
-            )
-        )
-    )
+    shards = {"a": blocks[:4], "b": [[], *blocks[4:]], "c": [[]]}
+    folder = write_pretraining_set(tmp_path, shards, None, objective, 30, vocabulary)
+    dataset = PretrainingDataset(str(folder))
     assert dataset.labelled == labelled
+    assert dataset.block_sizes.tolist() == list(map(len, blocks)), "without those that are empty"
     assert read_rows(dataset) == rows
 
 
 def test_rows_of_a_pipeline_equal_those_read_by_arrow(tmp_path: Path) -> None:
     abstracts = sets.write_abstracts(tmp_path / "abstracts", one=range(1, 40), two=range(40, 80))
-    base_options = (
-        "--input",
-        abstracts,
-        "--vocab",
-        sets.build_vocabulary(tmp_path / "v", abstracts),
-        "--output",
-        tmp_path / "o",
-    )
-    assert (
-        sets.run_shards_to_pretraining(
-            *base_options, "--objective", "bert", "--max-seq-length", 40, "--validation-fraction", 0.2
-        )
-        == 0
-    )
+    vocabulary = sets.build_vocabulary(tmp_path / "v", abstracts)
+    files = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "o")
+    options = ("--objective", "bert", "--max-seq-length", 40, "--validation-fraction", 0.2)
+    assert sets.run_shards_to_pretraining(*files, *options) == 0
     for split in ("train", "validation"):
         expected = [
             SyntheticRow(list(row.ids), row.split, -100 if row.label is None else row.label)
@@ -160,41 +146,18 @@ def test_rows_of_a_pipeline_equal_those_read_by_arrow(tmp_path: Path) -> None:
         dataset.verify(Progress(None))
 
 
-def test_set_without_validation_rows(tmp_path: Path) -> None:
-    folder = str(write_pretraining_set(tmp_path, {"a": [ROWS]}))
-    assert open_validation_set(folder) is None
-    with pytest.raises(
-        TrainingDataError, match=r"has no rows in the split validation; see --validation-fraction"
-    ):
-        PretrainingDataset(folder, "validation")
-
-
-def test_empty_record_batches_and_shards_are_skipped(tmp_path: Path) -> None:
-    dataset = PretrainingDataset(
-        str(write_pretraining_set(tmp_path, {"a": [[]], "b": [ROWS[:3], [], ROWS[3:]], "c": [[]]}))
-    )
-    assert dataset.block_sizes.tolist() == [3, 47]
-    assert read_rows(dataset) == ROWS
-
-
 def test_fingerprint_depends_on_names_and_checksums(pretraining_set: Path, tmp_path: Path) -> None:
-    fingerprints = [
-        PretrainingDataset(str(pretraining_set)).fingerprint,
-        PretrainingDataset(str(pretraining_set), "validation").fingerprint,
+    copy = shutil.copytree(pretraining_set, tmp_path / "copy")
+    changed = [
+        write_pretraining_set(tmp_path / str(number), shards)
+        for number, shards in enumerate(({"x": [ROWS]}, {"y": [ROWS]}, {"x": [ROWS[::-1]]}))
     ]
-    shutil.copytree(pretraining_set, tmp_path / "copy")
-    assert PretrainingDataset(str(tmp_path / "copy")).fingerprint == fingerprints[0]
-    fingerprints.append(
-        PretrainingDataset(str(write_pretraining_set(tmp_path / "x", {"x": [ROWS]}))).fingerprint
+    first, same, *others = (
+        PretrainingDataset(str(folder)).fingerprint for folder in (pretraining_set, copy, *changed)
     )
-    fingerprints.append(
-        PretrainingDataset(str(write_pretraining_set(tmp_path / "y", {"y": [ROWS]}))).fingerprint
-    )
-    fingerprints.append(
-        PretrainingDataset(str(write_pretraining_set(tmp_path / "z", {"x": [ROWS[::-1]]}))).fingerprint
-    )
-    assert len(set(fingerprints)) == 5
-    assert all(len(fingerprint) == 64 for fingerprint in fingerprints)
+    assert first == same
+    others.append(PretrainingDataset(str(pretraining_set), "validation").fingerprint)
+    assert len({first, *others}) == 5
 
 
 def find_column(path: Path, batch_number: int, name: str) -> int:
@@ -215,13 +178,9 @@ def test_shards_are_mapped_without_open_files(pretraining_set: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     opened = [PretrainingDataset(str(pretraining_set)) for _ in range(20)]
     assert len(os.listdir("/proc/self/fd")) == before
-    with open(
-        get_shard_path(pretraining_set), "r+b"
-    ) as file:  # a token, where it lies in the file, is what is gathered
-        offset = find_column(get_shard_path(pretraining_set), 0, "ids") + 2
-        file.seek(offset)
-        file.write((99).to_bytes(2, "little"))
-    assert all(read_rows(dataset)[0].ids[1] == 99 for dataset in opened)
+    path = get_shard_path(pretraining_set)
+    overwrite_number(path, find_column(path, 0, "ids") // 2 + 1, 99, 2)
+    assert all(read_rows(dataset)[0].ids[1] == 99 for dataset in opened), "rows are in the file"
 
 
 def test_verify_shows_progress(pretraining_set: Path) -> None:
@@ -232,30 +191,40 @@ def test_verify_shows_progress(pretraining_set: Path) -> None:
 # Directories of another kind
 
 
-def test_missing_directory_is_refused(tmp_path: Path) -> None:
-    message = read_open_error(tmp_path / "none")
-    assert message.startswith(f"{tmp_path / 'none'} does not exist. Give the --output of beam run")
-
-
-def test_directory_without_manifest_is_refused(tmp_path: Path) -> None:
-    message = read_open_error(tmp_path)
-    assert message.startswith(f"{tmp_path} has no manifest.json: it is not a finished pretraining set.")
-    assert "rerun that command to resume it" in message
-
-
-def test_directory_of_a_split_is_refused_with_a_hint(pretraining_set: Path) -> None:
-    assert read_open_error(pretraining_set / "train").endswith(
-        f"but its parent folder has one: give {pretraining_set}."
-    )
-
-
-def test_file_instead_of_a_directory_is_refused(pretraining_set: Path) -> None:
-    assert "does not exist" in read_open_error(pretraining_set / "manifest.json")
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("none", ["{path} does not exist. Give the --output of beam run"]),
+        (
+            "empty",
+            [
+                "{path} has no manifest.json: it is not a finished pretraining set.",
+                "rerun that command to resume it",
+            ],
+        ),
+        ("set/train", ["but its parent folder has one: give {folder}/set."]),
+        ("set/manifest.json", ["does not exist"]),
+    ],
+)
+def test_directory_that_is_no_pretraining_set_is_refused(
+    name: str, parts: list[str], pretraining_set: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    message = read_open_error(tmp_path / name)
+    for part in parts:
+        assert part.format(path=tmp_path / name, folder=tmp_path) in message
 
 
 def test_remote_directory_is_refused() -> None:
     with pytest.raises(TrainingDataError, match=r"gs://a/b is remote.*Copy it first"):
         PretrainingDataset("gs://a/b")
+
+
+def test_set_without_validation_rows(tmp_path: Path) -> None:
+    folder = write_pretraining_set(tmp_path, {"a": [ROWS]})
+    assert open_validation_set(str(folder)) is None
+    message = read_open_error(folder, "validation")
+    assert "has no rows in the split validation; see --validation-fraction" in message
 
 
 def test_documents_are_refused(tmp_path: Path) -> None:
@@ -323,7 +292,7 @@ def test_truncated_shard_with_its_new_size_listed_is_refused(share: float, pretr
     assert message.endswith(f"{REBUILD_HINT}.")
 
 
-def test_shard_with_another_row_count_is_refused(pretraining_set: Path) -> None:
+def test_shard_with_another_row_count_is_refused(pretraining_set: Path, tmp_path: Path) -> None:
     edit_manifest(pretraining_set, lambda manifest: manifest["outputs"][0].update(rows=32))
     assert (
         read_open_error(pretraining_set)
@@ -331,9 +300,18 @@ def test_shard_with_another_row_count_is_refused(pretraining_set: Path) -> None:
     )
 
 
-def test_shard_with_another_row_count_in_its_schema_is_refused(tmp_path: Path) -> None:
-    message = read_open_error(write_pretraining_set(tmp_path, {"a": [ROWS]}, metadata_overrides={"rows": 49}))
-    assert "claims 49 rows, but the manifest lists 50" in message
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({"rows": 49}, "claims 49 rows, but the manifest lists 50"),
+        ({"split": "validation"}, "has rows of the split validation, but is in the folder train"),
+    ],
+)
+def test_shards_with_other_metadata_are_refused(
+    metadata: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    folder = write_pretraining_set(tmp_path, {"a": [ROWS]}, metadata_overrides=metadata)
+    assert message in read_open_error(folder)
 
 
 @pytest.mark.parametrize(
@@ -363,14 +341,20 @@ def test_shards_of_different_sets_are_refused(
     assert message.endswith("Rebuild the set.")
 
 
-def test_shards_of_another_split_are_refused(tmp_path: Path) -> None:
-    message = read_open_error(
-        write_pretraining_set(tmp_path, {"a": [ROWS]}, metadata_overrides={"split": "validation"})
-    )
-    assert "has rows of the split validation, but is in the folder train" in message
-
-
 SCHEMA = make_schema(100, False, {"objective": "electra"})
+
+
+def rewrite_shard(folder: Path, table: pa.Table, compression: str | None = None) -> str:
+    """Write a table in place of the first shard, and return the error message of opening the set."""
+    path = get_shard_path(folder)
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(str(path), table.schema, options=options) as out:
+        out.write_table(table)
+    update_listed_size(folder)
+    message = read_open_error(folder)
+    assert message.startswith(f"{path} is damaged or not a shard of a pretraining set: ")
+    assert message.endswith(f"{REBUILD_HINT}.")
+    return message
 
 
 @pytest.mark.parametrize(
@@ -378,21 +362,14 @@ SCHEMA = make_schema(100, False, {"objective": "electra"})
     [
         pa.schema([]),
         pa.schema([pa.field("id", pa.string())]),
+        document_schema.DOCUMENT_SCHEMA,
         SCHEMA,
         SCHEMA.remove_metadata(),
-        SCHEMA.with_metadata({"bioshards": "3"}),
-        SCHEMA.with_metadata({"bioshards": "{"}),
-        SCHEMA.with_metadata({"bioshards": '{"objective": []}'}),
+        *(SCHEMA.with_metadata({"bioshards": text}) for text in ("3", "{", '{"objective": []}')),
     ],
 )
 def test_shard_with_other_columns_or_metadata_is_refused(schema: pa.Schema, pretraining_set: Path) -> None:
-    path = get_shard_path(pretraining_set)
-    with pa.ipc.new_stream(str(path), schema):
-        pass
-    update_listed_size(pretraining_set)
-    message = read_open_error(pretraining_set)
-    assert message.startswith(f"{path} is damaged or not a shard of a pretraining set: ")
-    assert message.endswith(f"{REBUILD_HINT}.")
+    rewrite_shard(pretraining_set, schema.empty_table())
 
 
 @pytest.mark.parametrize(
@@ -407,36 +384,19 @@ def test_shard_with_other_columns_or_metadata_is_refused(schema: pa.Schema, pret
     ],
 )
 def test_invalid_metadata_is_refused(changes: dict[str, object], pretraining_set: Path) -> None:
-    path = get_shard_path(pretraining_set)
-    table = pa.ipc.open_stream(path.read_bytes()).read_all()
+    table = pa.ipc.open_stream(get_shard_path(pretraining_set).read_bytes()).read_all()
     metadata = json.loads(table.schema.metadata[b"bioshards"])
-    schema = table.schema.with_metadata({"bioshards": json.dumps({**metadata, **changes})})
-    with pa.ipc.new_stream(str(path), schema) as out:
-        out.write_table(table.replace_schema_metadata(schema.metadata))
-    update_listed_size(pretraining_set)
-    assert str(path) in read_open_error(pretraining_set)
+    rewrite_shard(
+        pretraining_set, table.replace_schema_metadata({"bioshards": json.dumps({**metadata, **changes})})
+    )
 
 
-def test_compressed_shard_is_refused(pretraining_set: Path) -> None:
-    path = get_shard_path(pretraining_set)
-    table = pa.ipc.open_stream(path.read_bytes()).read_all()
-    with pa.ipc.new_stream(str(path), table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as out:
-        out.write_table(table)
-    update_listed_size(pretraining_set)
-    assert "set: it is compressed and cannot be mapped" in read_open_error(pretraining_set)
-
-
-def test_null_values_are_refused(pretraining_set: Path) -> None:
-    path = get_shard_path(pretraining_set)
-    schema = make_schema(100, False, {})
-    with pa.ipc.open_stream(path.read_bytes()) as stream:
-        schema_with_metadata = stream.schema
-    assert schema_with_metadata.equals(schema)
-    arrays = [pa.array([None, [2, 3]], schema.field(0).type), pa.array([0, 0], pa.uint16())]
-    with pa.ipc.new_stream(str(path), schema_with_metadata) as out:
-        out.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema_with_metadata))
-    update_listed_size(pretraining_set)
-    assert "it has null values" in read_open_error(pretraining_set)
+def test_compressed_shard_and_null_values_are_refused(pretraining_set: Path) -> None:
+    table = pa.ipc.open_stream(get_shard_path(pretraining_set).read_bytes()).read_all()
+    ids = pa.array([None, [2, 3]], table.schema.field(0).type)
+    nulls = pa.Table.from_arrays([ids, pa.array([0, 0], pa.uint16())], schema=table.schema)
+    assert "it has null values" in rewrite_shard(pretraining_set, nulls)
+    assert "it is compressed and cannot be mapped" in rewrite_shard(pretraining_set, table, "lz4")
 
 
 def test_shard_without_read_permission_is_refused(
@@ -525,9 +485,7 @@ def test_error_names_an_invalid_row(
         tmp_path, {"a": [rows[:3]], "b": split_into_batches(rows[3:], [7])}, objective="bert"
     )
     dataset = PretrainingDataset(str(folder))
-    row_in_batch = (
-        1  # of the third record batch, which begins with the row 7 of its shard; where that ends, too
-    )
+    row_in_batch = 1  # of the third record batch, which begins with row 7 of its shard
     position = find_column(get_shard_path(folder, 1), 1, column) // width
     position += dataset.blocks[2].offsets[row_in_batch] if column == "ids" else row_in_batch
     overwrite_number(get_shard_path(folder, 1), position, value, width)
@@ -535,14 +493,4 @@ def test_error_names_an_invalid_row(
         read_rows(dataset)
     assert (
         str(caught.value) == f"{get_shard_path(folder, 1)} is damaged at row {row}: {reason}. {REBUILD_HINT}."
-    )
-
-
-def test_document_shard_in_a_pretraining_set_is_refused(pretraining_set: Path) -> None:
-    path = get_shard_path(pretraining_set)
-    batches = [document_schema.record_batch_from_documents([make_document("pubmed:1", ["One."])])]
-    write_stream(path.parent, path.name, batches, batches[0].schema)
-    update_listed_size(pretraining_set)
-    assert "is damaged or not a shard of a pretraining set: its schema lacks" in read_open_error(
-        pretraining_set
     )

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -203,50 +200,3 @@ def test_all_reduce_in_one_process_changes_nothing() -> None:
     before = gradients.flat.clone()
     gradients.all_reduce()
     assert torch.equal(gradients.flat, before)
-
-
-PROCESS = """
-import sys
-
-import torch
-
-from bioshards.train.optim import FlatGradients
-
-rank, place = int(sys.argv[1]), sys.argv[2]
-torch.set_num_threads(1)
-torch.distributed.init_process_group("gloo", init_method=f"file://{place}/meet", rank=rank, world_size=2)
-torch.manual_seed(0)
-model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 1))
-gradients = FlatGradients(model.named_parameters())
-inputs = torch.arange(12.0).view(4, 3)
-model(inputs[2 * rank : 2 * rank + 2]).square().sum().backward()
-gradients.all_reduce()
-norm = gradients.clip(1.0)
-torch.save({"norm": norm, "all": [one.grad for one in model.parameters()]}, f"{place}/{rank}.pt")
-torch.distributed.destroy_process_group()
-"""
-
-
-@pytest.mark.thorough
-def test_two_processes_have_the_gradients_of_the_whole_batch(tmp_path: Path) -> None:
-    processes = [
-        subprocess.Popen([sys.executable, "-c", PROCESS, str(rank), str(tmp_path)], stderr=subprocess.PIPE)
-        for rank in range(2)
-    ]
-    for process in processes:
-        _, stderr = process.communicate(timeout=120)
-        assert process.returncode == 0, stderr.decode()
-
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
-    gradients = FlatGradients(model.named_parameters())
-    model(torch.arange(12.0).view(4, 3)).square().sum().backward()
-    norm = gradients.clip(1.0)
-    first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2))
-    torch.testing.assert_close(first["norm"], norm)
-    assert torch.equal(first["norm"], second["norm"])
-    for gradient, other_gradient, parameter in zip(
-        first["all"], second["all"], model.parameters(), strict=True
-    ):
-        assert torch.equal(gradient, other_gradient)
-        torch.testing.assert_close(gradient, parameter.grad)

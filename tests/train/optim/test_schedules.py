@@ -40,11 +40,6 @@ def test_warm_up_may_last_for_all_steps(schedule: Schedule) -> None:
     assert learning_rate(schedule, 10, 10, 10, PEAK) == (PEAK if schedule == "constant" else 0)
 
 
-def test_continued_electra_training_starts_within_the_longer_decay() -> None:
-    """Bio-ELECTRA++ continues from 1.8 to 3.6 million steps, at half of the peak by ELECTRA's formula."""
-    assert learning_rate("electra", 1_800_000, 3_600_000, 10_000, 5e-4) == pytest.approx(2.5e-4)
-
-
 trainings = st.integers(1, 10_000).flatmap(lambda steps: st.tuples(st.just(steps), st.integers(0, steps)))
 
 
@@ -67,13 +62,6 @@ def test_learning_rate_changes_by_at_most_its_slope(
     rate, next_rate = (learning_rate(schedule, position, steps, warmup, 1.0) for position in (step, step + 1))
     slopes = [1 / length for length in (warmup, steps - warmup, steps) if length]
     assert abs(next_rate - rate) <= max(slopes) * (1 + 1e-9)
-
-
-@given(trainings)
-def test_bert_schedule_drops_after_the_warm_up_by_its_fraction(training: tuple[int, int]) -> None:
-    steps, warmup = training
-    rate = learning_rate("bert", warmup, steps, warmup, 1.0)
-    assert rate == pytest.approx(1 - warmup / steps)
 
 
 @pytest.mark.parametrize(("step", "steps", "warmup"), [(0, 0, 0), (-1, 10, 0), (0, 10, 11), (0, 10, -1)])
