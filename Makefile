@@ -60,6 +60,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile \
   --no-loadscope-reorder --max-worker-restart 0
 PROCESSES ?= 2
+SEED := $(shell date +%s)
 # Folders with long files first, those with many short ones last, so that no process is left with a long one.
 TESTS := tests/corpus/jats tests/vocab $(filter-out tests/vocab/ tests/corpus/,$(wildcard tests/*/)) \
   $(filter-out tests/corpus/jats/,$(wildcard tests/corpus/*/)) $(wildcard tests/corpus/test_*.py)
@@ -99,9 +100,10 @@ test: $(VENV)/.dev
 
 test-all: test test-thorough
 
-# All others, and those with generated examples again, with all of their examples.
+# All others, and those with generated examples again, with all of their examples, other ones in each run:
+# make test-thorough SEED=... draws those of an earlier run again.
 test-thorough: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=full $(PYTEST) -m "thorough or property" $(TESTS)
+	HYPOTHESIS_PROFILE=full $(PYTEST) -m "thorough or property" --hypothesis-seed=$(SEED) $(TESTS)
 
 test-scispacy: $(VENV)-scispacy/.made
 	$(VENV)-scispacy/bin/python -m pytest -m scispacy \
