@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import os
 import subprocess
 import sys
 import tarfile
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.dockerfile import SOURCE_DATE_EPOCH
 from tests.support.evaluate.sample import benchmark_sample
 from tests.support.paths import REPOSITORY
 
@@ -60,6 +62,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]
     folder = tmp_path_factory.mktemp("dist")
     subprocess.run(
         [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT],
+        env={**os.environ, "SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH},
         check=True,
         capture_output=True,
     )
@@ -68,7 +71,9 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]
 
 
 def test_wheel_has_one_top_level_package_and_the_sample(distributions: tuple[Path, Path]) -> None:
-    names = zipfile.ZipFile(distributions[1]).namelist()
+    wheel = zipfile.ZipFile(distributions[1])
+    assert {entry.date_time for entry in wheel.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    names = wheel.namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"bioshards"}
     for expected in (
         "__init__.py",

@@ -53,14 +53,10 @@ def write_pages(folder: Path) -> Iterator[Path]:
     writers: dict[str, Callable[[Path], str]] = {
         "documents": _make_documents_page,
         "pretraining": _make_pretraining_page,
-        "run": lambda _: _make_run_page("myocardial", "infarction in one of the [MASK] patients"),
-        "run-hostile": lambda _: _make_run_page(HOSTILE[4], " ".join(HOSTILE)),
-        "vocabulary": lambda _: _make_vocabulary_page("PubMedBERT", "SciBERT cased", "RoBERTa"),
-        "vocabulary-hostile": lambda _: _make_vocabulary_page(*HOSTILE),
-        "evaluation": lambda _: _make_evaluation_page("electra-small", "electra-small, 500k steps"),
-        "evaluation-hostile": lambda _: _make_evaluation_page(*HOSTILE),
-        "contamination": lambda _: _make_contamination_page("pubmed-2026", "ncbi-disease"),
-        "contamination-hostile": lambda _: _make_contamination_page(HOSTILE[0], HOSTILE[4]),
+        "run": lambda _: _make_run_page(HOSTILE[4], " ".join(HOSTILE)),
+        "vocabulary": lambda _: _make_vocabulary_page(*HOSTILE),
+        "evaluation": lambda _: _make_evaluation_page(*HOSTILE),
+        "contamination": lambda _: _make_contamination_page(HOSTILE[0], HOSTILE[4]),
     }
     for name, write in writers.items():
         path = folder / f"{name}.html"

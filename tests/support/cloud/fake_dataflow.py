@@ -3,9 +3,8 @@
     with run_fake_dataflow(folder, store, build_wheel(folder)) as service:
         run_beam("run", ..., *service.options)
 
-It accepts a job as the service does.  Its worker does what a worker's container does: it downloads the
-staged files, installs the requirements and the extra packages into a new environment that has the
-third-party packages but nothing of this checkout, and runs the staged pipeline there, from another folder.
+It accepts a job as the service does.  Its worker downloads the staged files, unpacks the wheel into a folder,
+and runs the staged pipeline with the package of that folder in place of this checkout's.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import threading
 import time
 import urllib.parse
 import urllib.request
-import venv
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -107,42 +106,18 @@ class FakeDataflow:
             self._download_object(options["pipelineUrl"].removeprefix("gs://"))
         )
         (staging_dir / "options.json").write_text(json.dumps(options))
-        python = self._create_environment(staging_dir)
+        (staging_dir / "package").mkdir()
+        zipfile.ZipFile(staging_dir / self.wheel.name).extractall(staging_dir / "package")
         completed = subprocess.run(
-            [python, WORKER_SCRIPT, staging_dir / "pipeline.pb", staging_dir / "options.json"],
+            [sys.executable, WORKER_SCRIPT, staging_dir / "pipeline.pb", staging_dir / "options.json"],
             cwd=staging_dir,
-            env={**self.store.environment, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"},
+            env={**os.environ, **self.store.environment, "PYTHONPATH": str(staging_dir / "package")},
             capture_output=True,
             text=True,
             check=True,
         )
         result: dict[str, Any] = json.loads(completed.stdout.splitlines()[-1])
         return result
-
-    def _create_environment(self, staging_dir: Path) -> Path:
-        """Create an environment with the extra packages, as Beam's boot program does; return its Python."""
-        environment_dir = staging_dir / "environment"
-        venv.create(environment_dir, with_pip=False, symlinks=True)
-        [site_packages] = environment_dir.glob("lib/python*/site-packages")
-        host_packages = next(path for path in sys.path if path.endswith("site-packages"))
-        (site_packages / "lent.pth").write_text(host_packages + "\n")
-        pip = [sys.executable, "-m", "pip", "--python", str(environment_dir / "bin/python"), "install"]
-        pip += ["--quiet", "--no-index", "--disable-pip-version-check", "--no-cache-dir", "--no-compile"]
-        clean_environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        packages = (staging_dir / "extra_packages.txt").read_text().split()
-        for arguments in (
-            ["-r", "requirements.txt"],
-            *(["--upgrade", "--force-reinstall", "--no-deps", package] for package in packages),
-            *([package] for package in packages),
-        ):
-            subprocess.run(
-                [*pip, *arguments], cwd=staging_dir, env=clean_environment, capture_output=True, check=True
-            )
-        return self.python_of_job(staging_dir.name)
-
-    def python_of_job(self, job: str) -> Path:
-        """The Python of the environment that a job ran in."""
-        return self.folder / job / "environment/bin/python"
 
     def _download_object(self, path: str) -> bytes:
         """Download an object of the store; ``path`` is bucket and name."""

@@ -1,4 +1,4 @@
-"""The worker of the fake Dataflow: it runs a staged pipeline in an environment without this checkout.
+"""The worker of the fake Dataflow: it runs a staged pipeline with the package of the wheel.
 
     python fake_dataflow_worker.py PIPELINE.pb OPTIONS.json
 

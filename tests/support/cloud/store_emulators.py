@@ -132,23 +132,6 @@ def _send_to_azure(endpoint: str, method: str, path: str, headers: dict[str, str
     urllib.request.urlopen(urllib.request.Request(url, method=method, headers=headers)).close()
 
 
-def upload_object(store: EmulatedStore, name: str, data: bytes) -> None:
-    """Upload an object to Google Cloud Storage over plain HTTP."""
-    name = urllib.parse.quote(name, safe="")
-    url = f"{store.endpoint}/upload/storage/v1/b/{BUCKET}/o?uploadType=media&name={name}"
-    urllib.request.urlopen(urllib.request.Request(url, data=data, method="POST")).close()
-
-
-def download_object(store: EmulatedStore, name: str) -> bytes:
-    """Download an object from Google Cloud Storage over plain HTTP."""
-    name = urllib.parse.quote(name, safe="")
-    with urllib.request.urlopen(
-        f"{store.endpoint}/download/storage/v1/b/{BUCKET}/o/{name}?alt=media"
-    ) as response:
-        data: bytes = response.read()
-        return data
-
-
 @contextlib.contextmanager
 def _run(argv: list[str], port: int) -> Iterator[None]:
     """Run a program inside a ``with`` block, once it listens."""

@@ -10,13 +10,10 @@ It injects scheduled faults, and records requests:
         server.schedule_fault("pubmed/baseline/*2.xml.gz", ConnectionReset(after_bytes=10_000), times=2)
         ... server.url ...
         assert server.max_open_connections <= 4
-
-On the command line, until Ctrl-C: ``python -m tests.support.servers.fake_server FOLDER --port 8080``.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import hashlib
 import os
@@ -85,9 +82,9 @@ class FakeServer(ThreadingHTTPServer):
 
     request_queue_size = 128
 
-    def __init__(self, root: Path | str, port: int = 0) -> None:
-        super().__init__(("127.0.0.1", port), FakeServerHandler)
-        self.root = Path(root)
+    def __init__(self, root: Path) -> None:
+        super().__init__(("127.0.0.1", 0), FakeServerHandler)
+        self.root = root
         self.url = f"http://127.0.0.1:{self.server_address[1]}/"
         self.latency = 0.0
         self.page_size = 1000
@@ -243,19 +240,3 @@ def _is_closed_by_client(connection: socket.socket) -> bool:
         return False
     except OSError:
         return True
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.support.servers.fake_server", description="Serve a folder until Ctrl-C."
-    )
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--port", type=int, default=0, help="default: a free port")
-    arguments = parser.parse_args()
-    with FakeServer(arguments.folder, arguments.port) as server, contextlib.suppress(KeyboardInterrupt):
-        print(server.url, flush=True)
-        threading.Event().wait()
-
-
-if __name__ == "__main__":
-    main()

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
-import hashlib
 import os
-import signal
-import socket
-import subprocess
-import sys
-import threading
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
 
@@ -23,26 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from tests.support.paths import REPOSITORY
 from tests.support.servers.fake_server import FakeServer
 from tests.support.servers.server_faults import (
     ConnectionReset,
     CorruptByte,
-    EndlessBody,
-    Fault,
-    FunctionCall,
     HtmlPage,
     NotFound,
     ServiceUnavailable,
-    SlowBody,
-    Stall,
     TruncatedBody,
 )
 from tests.support.servers.server_pages import (
     S3_NAMESPACE,
     create_europepmc_server,
     create_pubmed_server,
-    format_apache_size,
     publish_file,
 )
 
@@ -113,24 +98,6 @@ def test_europepmc_listing_is_a_table(server: FakeServer) -> None:
     ) in send_get(server, "europepmc/").text
 
 
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        (0, "  0 "),
-        (60, " 60 "),
-        (972, "972 "),
-        (973, "1.0K"),
-        (4600, "4.5K"),
-        (10_300, " 10K"),
-        (1_100_000, "1.0M"),
-        (19_683_003, " 19M"),
-        (5 << 30, "5.0G"),
-    ],
-)
-def test_sizes_are_rounded_as_by_apache(size: int, text: str) -> None:
-    assert format_apache_size(size) == text
-
-
 def get_listing_page(server: FakeServer, query: str) -> tuple[list[str], list[str], str]:
     """Get one page of the bucket's listing: keys, common prefixes and continuation token."""
     root = etree.fromstring(send_get(server, f"bucket/?list-type=2{query}").content)
@@ -145,28 +112,6 @@ def get_listing_page(server: FakeServer, query: str) -> tuple[list[str], list[st
     )
 
 
-def test_bucket_is_listed_by_prefix_and_delimiter(server: FakeServer) -> None:
-    assert get_listing_page(server, "&prefix=PMC1.&delimiter=/") == (
-        [],
-        ["PMC1.1/", "PMC1.10/", "PMC1.2/"],
-        "",
-    )
-    assert get_listing_page(server, "&prefix=PMC1.1/") == (
-        ["PMC1.1/PMC1.1.json", "PMC1.1/PMC1.1.xml"],
-        [],
-        "",
-    )
-    assert get_listing_page(server, "&prefix=PMC1.1/P&delimiter=/")[0] == [
-        "PMC1.1/PMC1.1.json",
-        "PMC1.1/PMC1.1.xml",
-    ]
-    assert get_listing_page(server, "&prefix=none/") == ([], [], "")
-    assert get_listing_page(server, "&prefix=../pubmed/") == ([], [], "")
-    assert f"<ETag>&quot;{hashlib.md5(DATA).hexdigest()}&quot;</ETag><Size>102400</Size>" in (
-        send_get(server, "bucket/?list-type=2&prefix=PMC1.2/").text
-    )
-
-
 @pytest.mark.parametrize("query", ["", "&delimiter=/", "&prefix=PMC1.1"])
 def test_bucket_pages_join_to_the_single_page(server: FakeServer, query: str) -> None:
     single_page = get_listing_page(server, query)
@@ -178,33 +123,6 @@ def test_bucket_pages_join_to_the_single_page(server: FakeServer, query: str) ->
         )
         keys, prefixes = keys + more_keys, prefixes + more_prefixes
     assert (keys, prefixes, "") == single_page
-
-
-@pytest.mark.parametrize("query", ["", "?list-type=2&max-keys=x", "?list-type=2&continuation-token=%3F"])
-def test_bad_listing_query_is_refused(server: FakeServer, query: str) -> None:
-    assert send_get(server, f"bucket/{query}").status_code == 400
-
-
-def test_missing_key_gives_the_error_of_s3(server: FakeServer) -> None:
-    response = send_get(server, "bucket/PMC1.1/none.xml")
-    assert response.status_code == 404
-    assert etree.fromstring(response.content).findtext("Code") == "NoSuchKey"
-    assert send_get(server, "bucket/PMC1.1/").status_code == 404
-
-
-def test_object_has_etag_date_and_length(server: FakeServer) -> None:
-    headers = send_get(server, OBJECT).headers
-    assert headers["ETag"] == f'"{hashlib.md5(DATA).hexdigest()}"'
-    assert headers["Last-Modified"] == "Sun, 08 Mar 2026 20:01:00 GMT"
-    assert (headers["Content-Length"], headers["Accept-Ranges"]) == ("102400", "bytes")
-
-
-def test_head_has_the_headers_of_get(server: FakeServer) -> None:
-    head_response = requests.head(server.url + OBJECT, timeout=5)
-    get_response = send_get(server, OBJECT)
-    assert head_response.content == b""
-    assert {**head_response.headers, "Date": ""} == {**get_response.headers, "Date": ""}
-    assert [request.bytes_sent for request in server.requests] == [0, len(DATA)]
 
 
 @given(start=st.integers(0, 300), end=st.none() | st.integers(0, 300), size=st.integers(0, 200))
@@ -239,22 +157,6 @@ def test_if_range_gives_the_whole_file_after_a_change(server: FakeServer) -> Non
     assert (response.status_code, gzip.decompress(response.content)) == (200, b"<PubmedArticleSet/>")
 
 
-@pytest.mark.parametrize(
-    "path", ["/../secret", "/pubmed/../../secret", "/%2e%2e/secret", "//etc/passwd", "/a%00b"]
-)
-def test_nothing_outside_the_root_is_served(server: FakeServer, path: str) -> None:
-    (server.root.parent / "secret").write_text("secret")
-    with socket.create_connection(("127.0.0.1", server.server_port), timeout=5) as connection:
-        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
-        response = b"".join(iter(lambda: connection.recv(4096), b""))
-    assert response.split()[1] in (b"400", b"404")
-
-
-def test_folder_without_trailing_slash_is_redirected(server: FakeServer) -> None:
-    response = send_get(server, "pubmed/baseline")
-    assert (response.status_code, response.headers["Location"]) == (301, server.url + "pubmed/baseline/")
-
-
 # Faults
 
 
@@ -281,24 +183,6 @@ def test_corrupt_byte_is_a_position_in_the_file(server: FakeServer) -> None:
     assert send_get(server, OBJECT, Range="bytes=600-").content == DATA[600:]
 
 
-def test_server_rate_and_latency_apply_to_all_responses(server: FakeServer) -> None:
-    server.bytes_per_second, server.latency = 400_000, 0.1
-    started = time.monotonic()
-    with ThreadPoolExecutor(2) as pool:
-        assert all(pool.map(lambda _: send_get(server, OBJECT).content == DATA, range(2)))
-    assert 0.6 <= time.monotonic() - started < 20
-
-
-def test_error_of_a_function_call_is_raised_on_exit(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server = FakeServer(tmp_path)
-    server.schedule_fault("*", FunctionCall(lambda: 1 // 0))
-    with pytest.raises(ZeroDivisionError), server, pytest.raises(requests.ConnectionError):
-        send_get(server, "")
-    assert "ZeroDivisionError" in capsys.readouterr().err
-
-
 def test_faults_are_used_in_order(server: FakeServer) -> None:
     server.schedule_fault("pubmed/*", ServiceUnavailable(), times=2)
     server.schedule_fault("*", NotFound(), times=2)
@@ -306,14 +190,6 @@ def test_faults_are_used_in_order(server: FakeServer) -> None:
     assert [send_get(server, path).status_code for path in (FILE, OBJECT, FILE, FILE)] == [503, 404, 503, 404]
     assert server.pending_faults == []
     assert [send_get(server, path).text[:1] for path in (FILE, FILE)] == ["x", "x"]
-
-
-def test_concurrent_requests_use_a_fault_the_given_number_of_times(server: FakeServer) -> None:
-    server.schedule_fault(OBJECT, ServiceUnavailable(), times=37)
-    with ThreadPoolExecutor(8) as pool:
-        statuses = list(pool.map(lambda _: send_get(server, OBJECT).status_code, range(100)))
-    assert (statuses.count(503), statuses.count(200)) == (37, 63)
-    assert server.pending_faults == []
 
 
 # Recorded requests
@@ -345,13 +221,6 @@ def test_open_connections_exclude_those_closed_by_the_client(server: FakeServer)
     sessions[0].close()
 
 
-def test_connections_in_sequence_are_not_counted_as_simultaneous(server: FakeServer) -> None:
-    for _ in range(100):
-        with requests.get(server.url + OBJECT, stream=True, timeout=5) as response:
-            response.raw.read(100)  # closed within the body, while the server is sending
-    assert (server.connections, server.max_open_connections) == (100, 1)
-
-
 def test_connection_ended_by_the_server_is_not_counted_as_open(server: FakeServer) -> None:
     for fault in (ConnectionReset(100), TruncatedBody(100)):
         server.schedule_fault(OBJECT, fault, times=25)
@@ -375,45 +244,3 @@ def test_max_requests_per_second_uses_a_sliding_window(server: FakeServer) -> No
 
 
 # Shutdown
-
-
-@pytest.mark.parametrize("fault", [Stall(0, 60), Stall(10, 60), SlowBody(100), EndlessBody(b"x")])
-def test_shutdown_does_not_wait_for_open_requests(tmp_path: Path, fault: Fault) -> None:
-    publish_file(tmp_path / "file", DATA)
-    thread_count = threading.active_count()
-    with FakeServer(tmp_path) as server:
-        server.schedule_fault("file", fault)
-        connection = socket.create_connection(("127.0.0.1", server.server_port))
-        connection.sendall(b"GET /file HTTP/1.1\r\nHost: x\r\n\r\n")
-        while not server.requests:
-            time.sleep(0.01)
-        idle_connection = socket.create_connection(("127.0.0.1", server.server_port))
-        started = time.monotonic()
-    assert time.monotonic() - started < 20
-    connection.close()
-    idle_connection.close()
-    deadline = time.monotonic() + 2
-    while threading.active_count() > thread_count and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert threading.active_count() == thread_count
-
-
-def test_server_runs_from_the_command_line(tmp_path: Path) -> None:
-    create_europepmc_server(tmp_path, {"PMC1_PMC20.xml.gz": []})
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.support.servers.fake_server", str(tmp_path)],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=REPOSITORY,
-        preexec_fn=lambda: signal.signal(
-            signal.SIGINT, signal.SIG_DFL
-        ),  # background jobs of a shell ignore SIGINT
-    ) as process:
-        try:
-            assert process.stdout
-            url = process.stdout.readline().strip()
-            assert "PMC1_PMC20.xml.gz" in requests.get(url + "europepmc/", timeout=5).text
-            process.send_signal(signal.SIGINT)
-            assert process.wait(5) == 0
-        finally:
-            process.kill()
