@@ -1,7 +1,7 @@
 """Profiles of hypothesis: how many examples a property test tries.
 
-``make test`` uses ``quick``: few examples, the same in every run.  ``make test-all`` uses ``full``: many, drawn
-with ``SEED``, which ``make`` chooses and prints.
+``make test`` uses ``quick``: few examples, the same in every run.  ``make test-all`` uses ``full``: many,
+drawn with ``SEED``, which ``make`` chooses and prints.
 """
 
 from __future__ import annotations
