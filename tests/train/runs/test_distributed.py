@@ -22,20 +22,17 @@ from torch.distributed import HashStore  # type: ignore[attr-defined,unused-igno
 
 from bioshards.train import distributed
 from bioshards.train.distributed import LostProcessError, ProcessGroup, ProcessMismatchError
-from tests.support import fork_server
 from tests.support.train.trainer_processes import (
     ContextFactory,
     TrainerProcess,
+    assert_same_runs,
     call_after_step,
     last_checkpoint,
     list_temporary_dirs,
-    load_run_manifest,
-    read_model_files,
     send_signal,
     trainer_options,
 )
 from tests.support.train.trainer_runs import (
-    is_same_state,
     load_log,
     load_reproducible_log,
     load_state,
@@ -180,16 +177,10 @@ def test_two_processes_resume_bit_by_bit(pretraining_sets: dict[str, Path], tmp_
     data, options = pretraining_sets["bert"], ("--log-every", 5)
     assert wait_for_exit_codes(start_processes(data, tmp_path / "whole", *options)) == [0, 0]
     stop = {1: partial(call_after_step, 7, send_signal)}
-    assert wait_for_exit_codes(start_processes(data, tmp_path / "halves", *options, contexts=stop)) == [
-        130,
-        130,
-    ]
+    children = start_processes(data, tmp_path / "halves", *options, contexts=stop)
+    assert wait_for_exit_codes(children) == [130, 130]
     assert wait_for_exit_codes(start_processes(data, tmp_path / "halves", *options)) == [0, 0]
-    assert load_reproducible_log(tmp_path / "whole") == load_reproducible_log(tmp_path / "halves")
-    one, other = (last_checkpoint(tmp_path / run) for run in ("whole", "halves"))
-    assert is_same_state(load_state(one), load_state(other))
-    assert read_model_files(one) == read_model_files(other)
-    assert load_run_manifest(tmp_path / "whole") == load_run_manifest(tmp_path / "halves")
+    assert_same_runs(tmp_path / "whole", tmp_path / "halves")
 
 
 @pytest.mark.parametrize("rank", [0, 1])
@@ -435,33 +426,6 @@ def test_threads_are_the_physical_cores_that_a_process_may_use(
     assert distributed.set_threads(None).endswith("(OMP_NUM_THREADS)")
 
 
-def test_all_reduce_sums_integers_exactly(tmp_path: Path) -> None:
-    """Integers up to 2**53, such as token counts, are exact."""
-    children = [_SummingProcess(env) for env in make_environments(2)]
-    assert [child.get_result() for child in children] == [[2.0**53 - 1, 0.75, 3.0]] * 2
-
-
-class _SummingProcess:
-    def __init__(self, env: dict[str, str]) -> None:
-        self._ours, other_end = fork_server.FORK_SERVER.Pipe()
-        self._process = fork_server.FORK_SERVER.Process(target=_run_sum, args=(env, other_end))
-        self._process.start()
-
-    def get_result(self) -> Any:
-        assert self._ours.poll(60)
-        result = self._ours.recv()
-        self._process.join(60)
-        assert self._process.exitcode == 0
-        return result
-
-
-def _run_sum(env: dict[str, str], pipe: Any) -> None:
-    os.environ.update(env)
-    with distributed.join("cpu") as group:
-        group.start_together({}, "run", Event())
-        pipe.send(group.all_reduce([2.0**52, 0.5, 1.0] if group.is_main else [2.0**52 - 1, 0.25, 2.0]))
-
-
 def test_no_process_waits_for_one_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """The main process waits until the others have read its error, but not for the one that failed."""
     monkeypatch.setattr(distributed, "_ERROR_SECONDS", math.inf)
@@ -471,3 +435,21 @@ def test_no_process_waits_for_one_that_cannot_start(monkeypatch: pytest.MonkeyPa
     with pytest.raises(ProcessMismatchError, match="process 1 cannot start: no shards") as error:
         main.start_together({"recipe": "1"}, "run", Event())
     main.report_error(error.value)
+
+
+def test_all_reduce_sums_integers_exactly(tmp_path: Path) -> None:
+    """Integers up to 2**53, such as token counts, are exact."""
+    children = [
+        TrainerProcess([], tmp_path / f"told by {rank}", env=env, command=print_sums)
+        for rank, env in enumerate(make_environments(2))
+    ]
+    assert wait_for_exit_codes(children) == [0, 0]
+    for child in children:
+        assert child.read_output().splitlines()[-1] == str([2.0**53 - 1, 0.75, 3.0])
+
+
+def print_sums(_argv: list[str]) -> int:
+    with distributed.join("cpu") as group:
+        group.start_together({}, "run", Event())
+        print(group.all_reduce([2.0**52, 0.5, 1.0] if group.is_main else [2.0**52 - 1, 0.25, 2.0]))
+    return 0

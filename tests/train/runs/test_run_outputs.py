@@ -27,6 +27,7 @@ from bioshards.train.models import attention
 from bioshards.train.models.objectives import ElectraObjective
 from bioshards.train.presets import PRESETS
 from tests.support.outputs import load_manifest
+from tests.support.train.trainer_processes import assert_same_runs
 from tests.support.train.trainer_runs import (
     is_same_state,
     load_log,
@@ -198,27 +199,16 @@ def test_tokenizer_equals_the_vocabulary(
 ) -> None:
     tokenizer = Tokenizer.from_file(str(pretraining_sets["vocabulary"] / "tokenizer.json"))
     hf_tokenizer = AutoTokenizer.from_pretrained(runs[family] / LAST / "hf")
-    for text in (
-        "The mice slept at night.",
-        "Naïve β-carotene (p < 0.05)",
-        "",
-        " \t ",
-        "[MASK] zß\u200b漢字 x",
-    ):
+    texts = ("The mice slept at night.", "Naïve β-carotene (p < 0.05)", "", " \t ", "[MASK] zß\u200b漢字 x")
+    for text in texts:
         assert hf_tokenizer(text).input_ids == tokenizer.encode(text).ids
         pair = tokenizer.encode(text, "twice, then never.")
         assert hf_tokenizer(text, "twice, then never.").input_ids == pair.ids
         assert hf_tokenizer(text, "twice, then never.").token_type_ids == pair.type_ids
     assert len(hf_tokenizer) == tokenizer.get_vocab_size()
     assert hf_tokenizer.model_max_length == 64
-    special_tokens = (
-        hf_tokenizer.pad_token,
-        hf_tokenizer.unk_token,
-        hf_tokenizer.cls_token,
-        hf_tokenizer.sep_token,
-        hf_tokenizer.mask_token,
-    )
-    assert special_tokens == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    for name in ("pad", "unk", "cls", "sep", "mask"):
+        assert getattr(hf_tokenizer, f"{name}_token") == f"[{name.upper()}]"
     assert len(hf_tokenizer("The mice slept. " * 99, truncation=True).input_ids) == 64
 
 
@@ -294,12 +284,8 @@ def test_run_json_has_recipe_data_and_versions(
     run_json = json.loads((run / "run.json").read_text())
     recipe = run_json["identity"]["recipe"]
     assert recipe.keys() == PRESETS["tiny"].to_dict().keys()
-    assert (recipe["family"], recipe["hidden_size"], recipe["steps"], recipe["batch_size"]) == (
-        family,
-        32,
-        12,
-        8,
-    )
+    sizes = (recipe["family"], recipe["hidden_size"], recipe["steps"], recipe["batch_size"])
+    assert sizes == (family, 32, 12, 8)
     assert run_json["preset"] == "tiny"
     digest = hashlib.sha256((pretraining_sets["vocabulary"] / "tokenizer.json").read_bytes()).hexdigest()
     assert run_json["identity"]["vocabulary_sha256"] == digest
@@ -309,31 +295,20 @@ def test_run_json_has_recipe_data_and_versions(
     assert run_json["identity"]["origin"] is None
     assert run_json["data"]["folder"] == str(data)
     assert run_json["data"]["rows"] == sum(shard["rows"] for shard in shards)
-    assert run_json["run"]["library_versions"].keys() == {
-        *("bioshards", "python", "numpy", "tokenizers", "torch", "transformers"),
-    }
-    assert run_json["run"]["library_versions"]["torch"] == torch.__version__
-    assert run_json["run"]["command"][:3] == ["bioshards", "train", str(data)]
-    assert (
-        run_json["run"]["world_size"],
-        run_json["run"]["device"],
-        run_json["run"]["micro_batch_size"],
-    ) == (
-        1,
-        "cpu",
-        8,
-    )
+    run_of = run_json["run"]
+    libraries = {"bioshards", "python", "numpy", "tokenizers", "torch", "transformers"}
+    assert run_of["library_versions"].keys() == libraries
+    assert run_of["library_versions"]["torch"] == torch.__version__
+    assert run_of["command"][:3] == ["bioshards", "train", str(data)]
+    assert (run_of["world_size"], run_of["device"], run_of["micro_batch_size"]) == (1, "cpu", 8)
     for checkpoint, step in ((BEFORE, 6), (LAST, 12)):
         checkpoint_json = json.loads((run / checkpoint / "run.json").read_text())
         assert checkpoint_json["step"] == step
         assert checkpoint_json["tokens"] == next(
             (line["tokens_seen"] for line in load_log(run) if line["step"] == step), checkpoint_json["tokens"]
         )
-        assert {
-            name: value
-            for name, value in checkpoint_json.items()
-            if name in run_json and name != "started_at"
-        } == {name: value for name, value in run_json.items() if name != "started_at"}
+        shared = run_json.keys() - {"started_at"}
+        assert {name: checkpoint_json[name] for name in shared} == {name: run_json[name] for name in shared}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -409,25 +384,12 @@ def test_repeated_runs_differ_only_in_times(
     assert run_trainer(pretraining_sets[family], second_run) == 0
     names = [sorted(str(path.relative_to(run)) for path in run.rglob("*")) for run in (first_run, second_run)]
     assert names[0] == names[1]
-    for name in names[0]:
-        first, second = first_run / name, second_run / name
-        if first.is_dir():
-            continue
-        if "/hf/" in name or name in ("README.md", "report.html"):
-            assert first.read_bytes() == second.read_bytes(), name
-        elif name.endswith("state.pt"):
-            assert is_same_state(load_state(first.parent), load_state(second.parent))
-        elif name.endswith("run.json"):
-            assert read_without_times(first, first_run) == read_without_times(second, second_run)
-    assert load_reproducible_log(first_run) == load_reproducible_log(second_run)
-    first_manifest, second_manifest = load_manifest(first_run), load_manifest(second_run)
-    for manifest in (first_manifest, second_manifest):
-        del manifest["run"]
-        manifest["outputs"] = [output for output in manifest["outputs"] if "/hf/" in output["file"]]
-        manifest["final_metrics"] = {
-            name: manifest["final_metrics"][name] for name in ("losses", "lr", "grad_norm", "tokens_seen")
-        }
-    assert first_manifest == second_manifest
+    assert_same_runs(first_run, second_run)
+    for name in ("README.md", "report.html"):
+        assert (first_run / name).read_bytes() == (second_run / name).read_bytes()
+    for name in ("run.json", f"{BEFORE}/run.json", f"{LAST}/run.json"):
+        contents = [read_without_times(run / name, run) for run in (first_run, second_run)]
+        assert contents[0] == contents[1]
 
 
 def read_without_times(path: Path, run: Path) -> Any:
