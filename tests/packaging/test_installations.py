@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.dockerfile import SOURCE_DATE_EPOCH
-from tests.support.evaluate.sample import benchmark_sample
 from tests.support.paths import REPOSITORY
 
 ROOT = REPOSITORY
@@ -41,14 +40,18 @@ def test_every_module_has_a_docstring() -> None:
                 assert ast.get_docstring(ast.parse(path.read_text())), f"{path} has no docstring"
 
 
+def _list_tracked_files(*folders: str) -> list[str]:
+    """Return the names of the files of this repository, of some folders or of all."""
+    command = ["git", "ls-files", *folders]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
 def test_repository_has_no_local_paths_and_no_registry_hosts() -> None:
-    git_files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
-    names = git_files.stdout.split("\n") if git_files.returncode == 0 else []
     forbidden = [f"/{name}/" for name in ("work", "root", "home")] + [
         "pypi" + ".org",
         "files.python" + "hosted",
     ]
-    for name in filter(None, names):
+    for name in _list_tracked_files():
         path = ROOT / name
         if path.is_file() and path.suffix in {".py", ".md", ".toml", ".txt", ".cff", "", ".xml"}:
             text = path.read_text()
@@ -70,32 +73,37 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]
     return sdist, wheel
 
 
-def test_wheel_has_one_top_level_package_and_the_sample(distributions: tuple[Path, Path]) -> None:
-    wheel = zipfile.ZipFile(distributions[1])
-    assert {entry.date_time for entry in wheel.infolist()} == {(1980, 1, 1, 0, 0, 0)}
-    names = wheel.namelist()
+def test_wheel_has_every_file_of_the_package(distributions: tuple[Path, Path]) -> None:
+    tracked = _list_tracked_files("corpus", "evaluate", "pipelines", "train", "vocab")
+    names = zipfile.ZipFile(distributions[1]).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"bioshards"}
-    for expected in (
-        "__init__.py",
-        "py.typed",
-        "corpus/pubmed/citation.py",
-        "pipelines/cli.py",
-        "corpus/sample/pubmed/pubmed26n0001.xml",
-        "corpus/sample/pmc/PMC9990001.1.xml",
-        "corpus/sample/topics/pubmed26n0004.xml.gz",
-        "evaluate/metrics/tags.py",
-        "evaluate/benchmarks/catalogue.toml",
-        "evaluate/benchmarks/known_files.sha256",
-        "evaluate/sample/README.md",
-        *(f"evaluate/sample/{name}" for name in benchmark_sample.sample_contents()),
-        *("corpus/ui/page.html", "corpus/stats/stats_page.html", "vocab/report/vocabulary_page.html"),
-        *("evaluate/contamination/contamination_page.html", "evaluate/report/evaluation_page.html"),
-        "train/train.py",
-    ):
-        assert f"bioshards/{expected}" in names
+    assert {f"bioshards/{name}" for name in (*tracked, "__init__.py", "py.typed")} <= set(names)
     with tarfile.open(distributions[0]) as sdist:
-        for expected in ("corpus/sample/pubmed/pubmed26n0003.xml", "evaluate/sample/biosses/biosses.tsv"):
-            assert any(name.endswith(f"/{expected}") for name in sdist.getnames())
+        assert set(tracked) <= {
+            name.partition("/")[2].removeprefix("src/bioshards/") for name in sdist.getnames()
+        }
+
+
+def test_every_module_of_the_wheel_can_be_imported(distributions: tuple[Path, Path], tmp_path: Path) -> None:
+    zipfile.ZipFile(distributions[1]).extractall(tmp_path)
+    program = """
+import importlib, pkgutil, bioshards
+for module in pkgutil.walk_packages(bioshards.__path__, "bioshards."):
+    if not module.name.endswith("__main__"):
+        print(importlib.import_module(module.name).__file__)
+"""
+    completed = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert completed.returncode == 0, completed.stderr
+    modules = completed.stdout.splitlines()
+    assert all(module.startswith(str(tmp_path)) for module in modules)
+    assert len(modules) > 200
 
 
 def test_wheel_overwrites_no_file_of_other_packages(distributions: tuple[Path, Path], tmp_path: Path) -> None:
