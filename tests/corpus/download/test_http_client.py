@@ -56,6 +56,9 @@ from tests.support.servers.server_faults import (
 pytestmark = pytest.mark.usefixtures("own_temporary_folder")
 
 LETTERS = bytes(range(256)) * 4
+LARGE = random.Random(5).randbytes(300_000)
+HERE = http_response("200 OK", b"here")
+WHOLE = http_response("200 OK", LETTERS)
 
 
 class Clock:
@@ -82,137 +85,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return fake_clock
 
 
-def download(connection: Connection, url: str, start: int = 0) -> bytes:
-    """Return the bytes of the file after reading the stream from ``start``."""
-    received = bytearray(LETTERS[:start])
-    for offset, block in connection.stream(url, start):
-        if offset != len(received):
-            assert offset == 0, "only ever on, or from the beginning"
-            received.clear()
-        received += block
-    return bytes(received)
-
-
-def test_repeated_truncation_at_the_same_offset_fails() -> None:
-    """The server ignores ranges, so each attempt repeats the same bytes and makes no progress."""
-    with (
-        CannedServer(http_response("200 OK", LETTERS[:100], length=1024)) as server,
-        open_connection(server.url) as connection,
-    ):
-        with pytest.raises(UnreachableError, match="100 bytes read, 924 more expected"):
-            download(connection, server.url)
-        assert len(server.request_heads) == FAST_RETRY.max_attempts
-
-
-def test_range_not_satisfiable_for_every_range_fails() -> None:
-    with (
-        CannedServer(http_response("416 Range Not Satisfiable")) as server,
-        open_connection(server.url) as connection,
-    ):
-        with pytest.raises(UnreachableError, match="does not have this range"):
-            download(connection, server.url, 100)
-        assert len(server.request_heads) == FAST_RETRY.max_attempts
-
-
-WRONG_RANGES = [
-    http_response("416 Range Not Satisfiable"),
-    http_response("416 Range Not Satisfiable\r\nContent-Range: bytes */99"),
-    http_response("206 Partial Content\r\nContent-Range: bytes 0-1023/1024", LETTERS),
-    http_response("206 Partial Content\r\nContent-Range: bytes 100-1023/500", LETTERS[100:]),
-    http_response("206 Partial Content\r\nContent-Range: bytes 100-1999/2000", b""),
-    http_response("206 Partial Content\r\nContent-Range: bytes 100-1999/2000", b"", length=1900),
-    http_response("206 Partial Content", LETTERS[100:]),
-]
-
-
-@pytest.mark.parametrize("wrong_range", WRONG_RANGES)
-def test_wrong_answers_to_ranges_lead_to_a_plain_request(wrong_range: bytes) -> None:
-    """Only a request without a range has the file."""
-
-    def answer(head: str) -> bytes:
-        return wrong_range if "Range:" in head else http_response("200 OK", LETTERS)
-
-    with CannedServer(answer) as server, open_connection(server.url) as connection:
-        assert download(connection, server.url, 100) == LETTERS
-        assert "Range:" not in server.request_heads[-1]
-
-
-def test_complete_file_is_not_downloaded_again() -> None:
-    refusal = http_response("416 Range Not Satisfiable\r\nContent-Range: bytes */1024")
-    with (
-        CannedServer(refusal, http_response("200 OK", LETTERS)) as server,
-        open_connection(server.url) as connection,
-    ):
-        assert list(connection.stream(server.url, 1024)) == []
-        assert len(server.request_heads) == 1
-
-
-@pytest.mark.parametrize("location", ["http://[", "http://[::1", "//[x]/", "http://127.0.0.1:x/"])
-def test_redirect_to_malformed_url_is_refused(location: str) -> None:
-    with (
-        CannedServer(http_response(f"302 Found\r\nLocation: {location}")) as server,
-        open_connection(server.url) as connection,
-    ):
-        with pytest.raises(RefusedError, match="redirected"):
-            connection.read(server.url, 100)
-        assert len(server.request_heads) == 1
-
-
-def test_body_of_redirect_is_not_read() -> None:
-    def send_endless_body() -> Iterator[bytes]:
-        yield b"HTTP/1.1 302 Found\r\nLocation: /there\r\nConnection: close\r\n\r\n"
-        for _ in range(300):
-            yield bytes(1 << 20)
-            sent_blocks.append(1)
-
-    sent_blocks: list[int] = []
-    with (
-        CannedServer(send_endless_body(), http_response("200 OK", b"here")) as server,
-        open_connection(server.url) as connection,
-    ):
-        assert connection.read(server.url, 100).body == b"here"
-        assert len(sent_blocks) < 100
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        "Retry-After: Mon, 01 Jan 99999999999999999999 00:00:00 GMT",
-        f"Retry-After: Mon, 01 Jan {'9' * 5000} 00:00:00 GMT",
-        "Retry-After: Mon, 01 Jan 0001 00:00:00 -0000",
-        "Retry-After: Mon, 01 Jan 2020 00:00:00 +9999999999999999999",
-        "Retry-After: \xb2",
-    ],
-)
-def test_malformed_retry_after_is_ignored(headers: str) -> None:
-    with (
-        CannedServer(http_response(f"503 Busy\r\n{headers}"), http_response("200 OK", b"here")) as server,
-        open_connection(server.url) as connection,
-    ):
-        assert connection.read(server.url, 100).body == b"here"
-
-
-@pytest.mark.parametrize("length", ["\xb2", "9" * 5000, "-1", "many", ""])
-def test_malformed_content_length_is_ignored(length: str) -> None:
-    with (
-        CannedServer(http_response("200 OK", b"here", length)) as server,
-        open_connection(server.url) as connection,
-    ):
-        assert connection.read(server.url, 100).body == b"here"
-
-
-def test_malformed_content_range_restarts_the_download() -> None:
-    malformed_range = http_response(f"206 Partial Content\r\nContent-Range: bytes {'1' * 5000}-2/3", b"x")
-    with (
-        CannedServer(malformed_range, http_response("200 OK", LETTERS)) as server,
-        open_connection(server.url) as connection,
-    ):
-        assert download(connection, server.url, 100) == LETTERS
-
-
-# Requests and connections.
-
-
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[FakeServer]:
     """A server with a small and a large file."""
@@ -222,39 +94,158 @@ def server(tmp_path: Path) -> Iterator[FakeServer]:
         yield server
 
 
-LARGE = random.Random(5).randbytes(300_000)
-
-
-def test_requests_reuse_one_connection(server: FakeServer) -> None:
+@pytest.fixture
+def connection(server: FakeServer) -> Iterator[Connection]:
     with open_connection(server.url) as connection:
-        for _ in range(50):
-            assert connection.read(f"{server.url}small.txt", 100).body == b"small"
-        assert b"".join(block for _, block in connection.stream(f"{server.url}large.gz", 0)) == LARGE
+        yield connection
+
+
+def stream(connection: Connection, url: str, start: int = 0, content: bytes = LARGE) -> bytes:
+    """Return the bytes of the file after reading the stream from ``start``."""
+    received = bytearray(content[:start])
+    for offset, block in connection.stream(url, start):
+        if offset != len(received):
+            assert offset == 0, "only ever on, or from the beginning"
+            received.clear()
+        received += block
+    return bytes(received)
+
+
+Answer = bytes | Iterator[bytes] | Callable[[str], bytes]
+
+
+def read_answers(*answers: Answer, policy: RetryPolicy = FAST_RETRY) -> tuple[bytes, int]:
+    """Return the body that a server of these answers gives, and the number of requests."""
+    with CannedServer(*answers) as server, open_connection(server.url, policy) as connection:
+        return connection.read(server.url, 1 << 20).body, len(server.request_heads)
+
+
+def stream_answers(*answers: Answer, start: int = 0) -> tuple[bytes, list[str]]:
+    """Return the bytes that a server of these answers gives from an offset, and the heads of the requests."""
+    with CannedServer(*answers) as server, open_connection(server.url) as connection:
+        return stream(connection, server.url, start, LETTERS), server.request_heads
+
+
+# Ranges.
+
+
+def send_range(content_range: str, body: bytes, length: int | None = None) -> bytes:
+    return http_response(f"206 Partial Content\r\nContent-Range: {content_range}", body, length)
+
+
+@pytest.mark.parametrize(
+    ("answer", "start", "message"),
+    [
+        # The server ignores ranges, so each attempt repeats the same bytes and makes no progress.
+        (http_response("200 OK", LETTERS[:100], length=1024), 0, "100 bytes read, 924 more expected"),
+        (http_response("416 Range Not Satisfiable"), 100, "does not have this range"),
+    ],
+)
+def test_answers_without_progress_fail(answer: bytes, start: int, message: str) -> None:
+    with CannedServer(answer) as server, open_connection(server.url) as connection:
+        with pytest.raises(UnreachableError, match=message):
+            stream(connection, server.url, start, LETTERS)
+        assert len(server.request_heads) == FAST_RETRY.max_attempts
+
+
+@pytest.mark.parametrize(
+    "wrong_range",
+    [
+        http_response("416 Range Not Satisfiable"),
+        http_response("416 Range Not Satisfiable\r\nContent-Range: bytes */99"),
+        send_range("bytes 0-1023/1024", LETTERS),
+        send_range("bytes 100-1023/500", LETTERS[100:]),
+        send_range("bytes 100-1999/2000", b""),
+        send_range("bytes 100-1999/2000", b"", length=1900),
+        http_response("206 Partial Content", LETTERS[100:]),
+    ],
+)
+def test_wrong_answers_to_ranges_lead_to_a_plain_request(wrong_range: bytes) -> None:
+    """Only a request without a range has the file."""
+
+    def answer(head: str) -> bytes:
+        return wrong_range if "Range:" in head else WHOLE
+
+    content, heads = stream_answers(answer, start=100)
+    assert content == LETTERS
+    assert "Range:" not in heads[-1]
+
+
+@pytest.mark.parametrize(
+    "content_range",
+    [
+        *("bytes 99-1023/1024", "bytes 101-1023/1024", "bytes */1024", "lines 100-200/3", ""),
+        f"bytes {'1' * 5000}-2/3",
+    ],
+)
+def test_response_with_another_range_is_retried(content_range: str) -> None:
+    requested_range = send_range("bytes 100-1023/1024", LETTERS[100:])
+    answers = send_range(content_range, LETTERS[99:]), requested_range
+    assert stream_answers(*answers, start=100)[0] == LETTERS
+
+
+def test_partial_range_is_continued_and_one_that_is_too_long_begun_again() -> None:
+    first, second = LETTERS[100:200], LETTERS[200:]
+    answers = send_range("bytes 100-199/1024", first), send_range("bytes 200-1023/1024", second)
+    content, heads = stream_answers(*answers, start=100)
+    assert content == LETTERS
+    assert "Range: bytes=200-" in heads[1]
+    longer = send_range("bytes 100-1023/1024", LETTERS[100:] + b"more")
+    content, _ = stream_answers(longer, http_response("416 Range Not Satisfiable"), WHOLE, start=100)
+    assert content == LETTERS
+
+
+def test_complete_file_is_not_downloaded_again() -> None:
+    refusal = http_response("416 Range Not Satisfiable\r\nContent-Range: bytes */1024")
+    with CannedServer(refusal, WHOLE) as server, open_connection(server.url) as connection:
+        assert list(connection.stream(server.url, 1024)) == []
+        assert len(server.request_heads) == 1
+
+
+def test_stream_starts_over_when_the_server_has_no_such_range(
+    server: FakeServer, connection: Connection
+) -> None:
+    url = f"{server.url}large.gz"
+    assert next(iter(connection.stream(url, 1000)))[0] == 1000
+    server.schedule_fault("large.gz", RangeIgnored())
+    for start in (1000, len(LARGE) + 1):
+        blocks = list(connection.stream(url, start))
+        assert blocks[0][0] == 0
+        assert b"".join(block for _, block in blocks) == LARGE
+    assert list(connection.stream(url, len(LARGE))) == []
+    assert [request.status for request in server.requests][-3:] == [416, 200, 416]
+
+
+# Requests and connections.
+
+
+def test_requests_reuse_one_connection(server: FakeServer, connection: Connection) -> None:
+    for _ in range(50):
+        assert connection.read(f"{server.url}small.txt", 100).body == b"small"
+    assert stream(connection, f"{server.url}large.gz") == LARGE
     assert server.connections == 1
     assert len(server.requests) == 51
 
 
 def test_request_has_user_agent_and_identity_encoding(server: FakeServer) -> None:
-    with replace(
-        make_server(server.url), user_agent="bioshards/9 (mail@example.org)"
-    ).connect() as connection:
+    agent = "bioshards/9 (mail@example.org)"
+    with replace(make_server(server.url), user_agent=agent).connect() as connection:
         connection.read(f"{server.url}small.txt", 100)
     [request] = server.requests
-    assert request.headers["user-agent"] == "bioshards/9 (mail@example.org)"
+    assert request.headers["user-agent"] == agent
     assert request.headers["accept-encoding"] == "identity"
     assert request.range == ""
 
 
-def test_response_has_an_etag(server: FakeServer) -> None:
-    with open_connection(server.url) as connection:
-        response = connection.read(f"{server.url}small.txt", 100)
+def test_response_has_an_etag(server: FakeServer, connection: Connection) -> None:
+    response = connection.read(f"{server.url}small.txt", 100)
     assert response.etag
     assert '"' not in response.etag
     with (
         CannedServer(http_response('200 OK\r\nETag: W/"weak"', b"x")) as canned_server,
-        open_connection(canned_server.url) as connection,
+        open_connection(canned_server.url) as other_connection,
     ):
-        assert connection.read(canned_server.url, 100) == (b"x", "weak")
+        assert other_connection.read(canned_server.url, 100) == (b"x", "weak")
 
 
 def test_connection_and_slot_are_released(server: FakeServer) -> None:
@@ -266,20 +257,16 @@ def test_connection_and_slot_are_released(server: FakeServer) -> None:
     assert server.connections == 2
 
 
-def test_proxy_of_environment_is_bypassed_for_local_servers(
+def test_proxy_of_environment_is_used_but_for_local_servers(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    with open_connection(server.url) as connection:
-        assert connection.read(f"{server.url}small.txt", 100).body == b"small"
-
-
-def test_proxy_of_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     with CannedServer(http_response("200 OK", b"by proxy")) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
         with open_connection("http://files.example.org/") as connection:
             assert connection.read("http://files.example.org/a", 100).body == b"by proxy"
         assert proxy.request_heads[0].startswith("GET http://files.example.org/a HTTP/1.1")
+    with open_connection(server.url) as connection:
+        assert connection.read(f"{server.url}small.txt", 100).body == b"small"
 
 
 # Transient faults.
@@ -287,11 +274,7 @@ def test_proxy_of_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
 TRANSIENT_FAULTS: list[Fault] = [
     ServiceUnavailable(),
     ServiceUnavailable("0"),
-    ServiceUnavailable(status=429),
-    ServiceUnavailable(status=500),
-    ServiceUnavailable(status=502),
-    ServiceUnavailable(status=504),
-    ServiceUnavailable(status=408),
+    *(ServiceUnavailable(status=status) for status in (408, 429, 500, 502, 504)),
     ServiceUnavailable(formatdate(0, usegmt=True)),
     ServiceUnavailable("soon"),
     NoResponse(),
@@ -305,24 +288,20 @@ TRANSIENT_FAULTS: list[Fault] = [
 
 
 @pytest.mark.parametrize("fault", TRANSIENT_FAULTS, ids=repr)
-def test_transient_fault_is_retried(server: FakeServer, fault: Fault) -> None:
-    server.schedule_fault("*", fault)
-    with open_connection(server.url) as connection:
-        assert connection.read(f"{server.url}small.txt", 100).body == b"small"
+def test_transient_fault_is_retried_up_to_max_attempts(server: FakeServer, fault: Fault) -> None:
+    url = f"{server.url}small.txt"
+    policy = replace(FAST_RETRY, read_timeout=0.1, max_attempts=3)
+    with open_connection(server.url, policy) as connection:
         server.schedule_fault("*", fault)
-        assert b"".join(block for _, block in connection.stream(f"{server.url}large.gz", 0)) == LARGE
-    assert server.pending_faults == []
-    assert len(server.requests) == 4
-
-
-@pytest.mark.parametrize("fault", TRANSIENT_FAULTS, ids=repr)
-def test_persistent_fault_fails_after_max_attempts(server: FakeServer, fault: Fault) -> None:
-    server.schedule_fault("*", fault, times=None)
-    with open_connection(server.url, replace(FAST_RETRY, read_timeout=0.1, max_attempts=3)) as connection:
-        url = f"{server.url}small.txt"
+        assert connection.read(url, 100).body == b"small"
+        server.schedule_fault("*", fault)
+        assert stream(connection, f"{server.url}large.gz") == LARGE
+        assert server.pending_faults == []
+        assert len(server.requests) == 4
+        server.schedule_fault("*", fault, times=None)
         with pytest.raises(UnreachableError, match=f"{url} cannot be read: .*tried 3 times"):
             connection.read(url, 100)
-        assert len(server.requests) == 3
+        assert len(server.requests) == 7
 
 
 SIZES = st.integers(0, len(LARGE))
@@ -341,46 +320,36 @@ def test_download_survives_any_sequence_of_transient_faults(
 ) -> None:
     for fault in faults:
         server.schedule_fault("large.gz", fault)
-    received = bytearray(LARGE[:start])
     with open_connection(server.url, replace(FAST_RETRY, read_timeout=0.15, max_attempts=8)) as connection:
-        for offset, block in connection.stream(f"{server.url}large.gz", start):
-            if offset != len(received):
-                assert offset == 0
-                received.clear()
-            received += block
+        received = stream(connection, f"{server.url}large.gz", start)
     server.clear_faults()
-    assert bytes(received) == LARGE
+    assert received == LARGE
 
 
-def test_attempts_are_not_limited_while_there_is_progress(server: FakeServer) -> None:
+def test_attempts_are_not_limited_while_there_is_progress(server: FakeServer, connection: Connection) -> None:
     """There are more faults than ``max_attempts``, each after some bytes; no byte is sent twice."""
     server.schedule_fault("large.gz", TruncatedBody(20_000), times=12)
-    with open_connection(server.url) as connection:
-        blocks = list(connection.stream(f"{server.url}large.gz", 0))
-    assert b"".join(block for _, block in blocks) == LARGE
-    assert [offset for offset, _ in blocks] == sorted(offset for offset, _ in blocks)
+    assert stream(connection, f"{server.url}large.gz") == LARGE
     assert server.bytes_sent_for("large.gz") == len(LARGE)
     assert len(server.requests) == 13
 
 
-def test_resets_after_a_few_bytes_are_no_progress(server: FakeServer) -> None:
+def test_resets_after_a_few_bytes_are_no_progress(server: FakeServer, connection: Connection) -> None:
     server.schedule_fault("large.gz", ConnectionReset(20), times=40)
-    with open_connection(server.url) as connection:
-        with pytest.raises(UnreachableError, match=f"tried {FAST_RETRY.max_attempts} times in a row"):
-            download(connection, f"{server.url}large.gz")
-        assert len(server.requests) == FAST_RETRY.max_attempts
+    with pytest.raises(UnreachableError, match=f"tried {FAST_RETRY.max_attempts} times in a row"):
+        stream(connection, f"{server.url}large.gz")
+    assert len(server.requests) == FAST_RETRY.max_attempts
 
 
-def trickle(head: bytes, end: bytes = b"") -> Iterator[bytes]:
+def trickle(head: bytes) -> Iterator[bytes]:
     """Send a beginning, and then a byte now and then for seconds."""
     yield head
     for _ in range(150):
         time.sleep(0.02)
         yield b"0"
-    yield end
 
 
-OK_CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @pytest.mark.parametrize(
@@ -389,21 +358,16 @@ OK_CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
         (b"HTTP/1.1 200 O", "header has no end"),
         (b"HTTP/1.1 200 OK\r\nX-Long: ", "header has no end"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", "bytes a second"),
-        (OK_CHUNKED + b"\r\n", "bytes a second"),
-        (OK_CHUNKED + b"\r\n1;note=", "bytes a second"),
-        (OK_CHUNKED + b"\r\n400\r\n", "bytes a second"),
+        (CHUNKED, "bytes a second"),
+        (CHUNKED + b"1;note=", "bytes a second"),
+        (CHUNKED + b"400\r\n", "bytes a second"),
     ],
 )
 def test_response_that_trickles_is_given_up(beginning: bytes, message: str) -> None:
     """Each byte comes long before the socket's time-out."""
     policy = replace(FAST_RETRY, read_timeout=0.1, max_attempts=2)
-    with (
-        CannedServer(trickle(beginning), trickle(beginning)) as server,
-        open_connection(server.url, policy) as connection,
-    ):
-        with pytest.raises(UnreachableError, match=message):
-            connection.read(server.url, 2000)
-        assert len(server.request_heads) == 2
+    with pytest.raises(UnreachableError, match=rf"{message}.*tried 2 times"):
+        read_answers(trickle(beginning), trickle(beginning), policy=policy)
 
 
 def serve_slowly(clock: Clock, size: int, part: int, seconds: float) -> Iterator[Iterator[bytes]]:
@@ -438,19 +402,6 @@ def test_large_file_on_a_slow_line_arrives(clock: Clock) -> None:
         assert len(server.request_heads) == 100
 
 
-def test_waits_are_reported_with_their_reasons(server: FakeServer, clock: Clock) -> None:
-    server.schedule_fault("*", ServiceUnavailable("30"))
-    server.schedule_fault("*", NoResponse(), times=2)
-    reports: list[str] = []
-    policy = replace(FAST_RETRY, initial_backoff=20, max_backoff=20)
-    http_server = replace(make_server(server.url, policy), report_wait=reports.append)
-    url = f"{server.url}small.txt"
-    with http_server.connect() as connection:
-        connection.read(url, 100)
-    assert reports[0] == (f"{url}: the server answers 503 Service Unavailable; attempt 2 of 4 in 30 seconds")
-    assert re.search(r"Remote end closed.*; attempt 4 of 4 in \d+ seconds", reports[2])
-
-
 @pytest.fixture
 def notes_folder(tmp_path: Path) -> Iterator[None]:
     """Let this process write its note, as a worker does."""
@@ -461,50 +412,47 @@ def notes_folder(tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("notes_folder")
-def test_waits_are_noted_for_the_progress_display(server: FakeServer, clock: Clock) -> None:
+def test_long_waits_are_reported_and_noted_with_their_reasons(server: FakeServer, clock: Clock) -> None:
+    url = f"{server.url}small.txt"
+    server.schedule_fault("*", ServiceUnavailable("30"))
+    server.schedule_fault("*", NoResponse(), times=2)
+    reports: list[str] = []
+    policy = replace(FAST_RETRY, initial_backoff=20, max_backoff=20)
+    with replace(make_server(server.url, policy), report_wait=reports.append).connect() as connection:
+        connection.read(url, 100)
+    first = f"{url}: the server answers 503 Service Unavailable; attempt 2 of 4 in 30 seconds"
+    assert reports[0] == first
+    assert re.search(r"Remote end closed.*; attempt 4 of 4 in \d+ seconds", reports[2])
     server.schedule_fault("*", ServiceUnavailable("30"))
     with make_server(server.url).connect() as connection:
-        connection.read(f"{server.url}small.txt", 100)
-    assert [note.wait for note in progress_notes.read_notes() or []] == [
-        f"{server.url}small.txt: the server answers 503 Service Unavailable; attempt 2 of 4 in 30 seconds"
-    ]
+        connection.read(url, 100)
+    assert [note.wait for note in progress_notes.read_notes() or []] == [first]
 
 
 @pytest.mark.usefixtures("notes_folder")
-def test_short_waits_are_not_reported(server: FakeServer) -> None:
+def test_short_waits_are_not_reported(server: FakeServer, connection: Connection) -> None:
     server.schedule_fault("*", NoResponse(), times=3)
-    with make_server(server.url).connect() as connection:
-        connection.read(f"{server.url}small.txt", 100)
+    connection.read(f"{server.url}small.txt", 100)
     assert progress_notes.read_notes() == []
 
 
 def test_slow_body_is_aborted_and_resumed(server: FakeServer) -> None:
-    server.schedule_fault("large.gz", SlowBody(5000))
-    with open_connection(
-        server.url, replace(FAST_RETRY, read_timeout=0.3, min_bytes_per_second=50_000)
-    ) as connection:
-        assert b"".join(block for _, block in connection.stream(f"{server.url}large.gz", 0)) == LARGE
-    first, second = server.requests
-    assert first.bytes_sent < 10_000
-    assert second.range.startswith("bytes=")
-
-
-def test_persistently_slow_body_fails(server: FakeServer) -> None:
-    server.schedule_fault("large.gz", SlowBody(5000), times=None)
-    with (
-        open_connection(
-            server.url, replace(FAST_RETRY, read_timeout=0.2, min_bytes_per_second=50_000, max_attempts=2)
-        ) as connection,
-        pytest.raises(UnreachableError, match="bytes a second"),
-    ):
-        connection.read(f"{server.url}large.gz", 1 << 20)
+    policy = replace(FAST_RETRY, read_timeout=0.2, min_bytes_per_second=50_000, max_attempts=2)
+    with open_connection(server.url, policy) as connection:
+        server.schedule_fault("large.gz", SlowBody(5000))
+        assert stream(connection, f"{server.url}large.gz") == LARGE
+        first, second = server.requests
+        assert first.bytes_sent < 10_000
+        assert second.range.startswith("bytes=")
+        server.schedule_fault("large.gz", SlowBody(5000), times=None)
+        with pytest.raises(UnreachableError, match="bytes a second"):
+            connection.read(f"{server.url}large.gz", 1 << 20)
 
 
 def test_slow_body_above_the_minimum_rate_is_accepted(server: FakeServer) -> None:
     server.schedule_fault("large.gz", SlowBody(150_000))
-    with open_connection(
-        server.url, replace(FAST_RETRY, read_timeout=1, min_bytes_per_second=1000)
-    ) as connection:
+    policy = replace(FAST_RETRY, read_timeout=1, min_bytes_per_second=1000)
+    with open_connection(server.url, policy) as connection:
         assert connection.read(f"{server.url}large.gz", 1 << 20).body == LARGE
     assert len(server.requests) == 1
 
@@ -554,18 +502,17 @@ def test_overload_without_retry_after_waits_the_initial_backoff(server: FakeServ
     ("retry_after", "until"),
     [
         ("301", "2033-05-18 03:38"),
-        ("3600", "2033-05-18 04:33"),
         ("1000000000", "2065-01-24 05:20"),
         ("9" * 400, "2350-04-07 21:20"),
         (formatdate(2_000_086_400, usegmt=True), "2033-05-19 03:33"),
     ],
-    ids=["five minutes", "hour", "years", "ages", "date"],
+    ids=["five minutes", "years", "ages", "date"],
 )
 def test_retry_after_of_more_than_minutes_ends_with_the_time_to_come_back(
-    server: FakeServer, clock: Clock, retry_after: str, until: str
+    server: FakeServer, connection: Connection, clock: Clock, retry_after: str, until: str
 ) -> None:
     server.schedule_fault("*", ServiceUnavailable(retry_after))
-    with open_connection(server.url) as connection, pytest.raises(OutageError) as caught:
+    with pytest.raises(OutageError) as caught:
         connection.read(f"{server.url}small.txt", 100)
     assert re.search(rf"503.*asks to wait [\d,]+ seconds, until {until} UTC", str(caught.value))
     assert "Run the same command again after that" in caught.value.hint
@@ -573,37 +520,31 @@ def test_retry_after_of_more_than_minutes_ends_with_the_time_to_come_back(
     assert clock.slept == 0
 
 
-def test_retry_after_of_minutes_is_obeyed(server: FakeServer, clock: Clock) -> None:
+def test_retry_after_of_minutes_is_obeyed(server: FakeServer, connection: Connection, clock: Clock) -> None:
     server.schedule_fault("*", ServiceUnavailable("300"))
-    with open_connection(server.url) as connection:
-        assert connection.read(f"{server.url}small.txt", 100).body == b"small"
+    assert connection.read(f"{server.url}small.txt", 100).body == b"small"
     assert clock.slept >= 300
 
 
 # Permanent errors.
 
 
-def test_not_found_is_not_retried(server: FakeServer) -> None:
-    with open_connection(server.url) as connection:
-        with pytest.raises(
-            NotFoundError, match=r"nothing\.txt is not there: the server answers 404 Not Found"
-        ):
-            connection.read(f"{server.url}nothing.txt", 100)
-        with pytest.raises(NotFoundError):
-            list(connection.stream(f"{server.url}nothing.txt", 0))
-        server.schedule_fault("*", ServiceUnavailable(status=410))
-        with pytest.raises(NotFoundError):
-            connection.read(f"{server.url}small.txt", 100)
+def test_not_found_is_not_retried(server: FakeServer, connection: Connection) -> None:
+    message = r"nothing\.txt is not there: the server answers 404 Not Found"
+    with pytest.raises(NotFoundError, match=message):
+        connection.read(f"{server.url}nothing.txt", 100)
+    with pytest.raises(NotFoundError):
+        list(connection.stream(f"{server.url}nothing.txt", 0))
+    server.schedule_fault("*", ServiceUnavailable(status=410))
+    with pytest.raises(NotFoundError):
+        connection.read(f"{server.url}small.txt", 100)
     assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 405, 451, 501])
-def test_refusal_is_not_retried(server: FakeServer, status: int) -> None:
+def test_refusal_is_not_retried(server: FakeServer, connection: Connection, status: int) -> None:
     server.schedule_fault("*", ServiceUnavailable(status=status), times=None)
-    with (
-        open_connection(server.url) as connection,
-        pytest.raises(RefusedError, match=f"is refused: the server answers {status}"),
-    ):
+    with pytest.raises(RefusedError, match=f"is refused: the server answers {status}"):
         connection.read(f"{server.url}small.txt", 100)
     assert len(server.requests) == 1
 
@@ -634,25 +575,34 @@ def test_words_of_a_server_reach_no_terminal_raw(hostile_answer: str) -> None:
         assert text.isprintable()
 
 
-def test_body_over_the_size_limit_is_refused(server: FakeServer) -> None:
-    with open_connection(server.url) as connection:
-        assert connection.read(f"{server.url}large.gz", len(LARGE)).body == LARGE
-        with pytest.raises(RefusedError, match="has more than 299,999 bytes"):
-            connection.read(f"{server.url}large.gz", len(LARGE) - 1)
-        server.schedule_fault("small.txt", EndlessBody(b"again and again "))
-        with pytest.raises(RefusedError, match="more than 1,000"):
-            connection.read(f"{server.url}small.txt", 1000)
+def test_body_over_the_size_limit_is_refused(server: FakeServer, connection: Connection) -> None:
+    assert connection.read(f"{server.url}large.gz", len(LARGE)).body == LARGE
+    with pytest.raises(RefusedError, match="has more than 299,999 bytes"):
+        connection.read(f"{server.url}large.gz", len(LARGE) - 1)
+    server.schedule_fault("small.txt", EndlessBody(b"again and again "))
+    with pytest.raises(RefusedError, match="more than 1,000"):
+        connection.read(f"{server.url}small.txt", 1000)
 
 
 # Redirects.
 
 
-def test_redirect_to_the_same_host_is_followed(server: FakeServer) -> None:
-    server.schedule_fault("small.txt", Redirect("/large.gz"))
-    server.schedule_fault("small.txt", Redirect(f"{server.url}large.gz"))
-    with open_connection(server.url) as connection:
-        for _ in range(2):
-            assert connection.read(f"{server.url}small.txt", 1 << 20).body == LARGE
+def test_redirect_to_the_same_host_is_followed(server: FakeServer, connection: Connection) -> None:
+    for location in ("/large.gz", f"{server.url}large.gz"):
+        server.schedule_fault("small.txt", Redirect(location))
+        assert connection.read(f"{server.url}small.txt", 1 << 20).body == LARGE
+
+
+def test_body_of_redirect_is_not_read() -> None:
+    def send_endless_body() -> Iterator[bytes]:
+        yield b"HTTP/1.1 302 Found\r\nLocation: /there\r\nConnection: close\r\n\r\n"
+        for _ in range(300):
+            yield bytes(1 << 20)
+            sent_blocks.append(1)
+
+    sent_blocks: list[int] = []
+    assert read_answers(send_endless_body(), HERE)[0] == b"here"
+    assert len(sent_blocks) < 100
 
 
 @pytest.mark.parametrize(
@@ -667,14 +617,14 @@ def test_redirect_to_the_same_host_is_followed(server: FakeServer) -> None:
         "http://someone@127.0.0.1:PORT/large.gz",
         "file:///etc/hosts",
         "data:text/plain,here",
+        *("http://[", "http://[::1", "//[x]/", "http://127.0.0.1:x/"),
     ],
 )
-def test_redirect_to_another_host_is_refused(server: FakeServer, location: str) -> None:
+def test_redirect_to_another_host_is_refused(
+    server: FakeServer, connection: Connection, location: str
+) -> None:
     server.schedule_fault("small.txt", Redirect(location.replace("PORT", str(server.server_address[1]))))
-    with (
-        open_connection(server.url) as connection,
-        pytest.raises(RefusedError, match="redirected to another host"),
-    ):
+    with pytest.raises(RefusedError, match="redirected"):
         connection.read(f"{server.url}small.txt", 1 << 20)
     assert len(server.requests) == 1
 
@@ -686,15 +636,12 @@ def test_redirect_to_another_host_is_refused(server: FakeServer, location: str) 
         ("http://a.org:8080/x", "https://a.org/y", "redirected to https://a.org/y: the server wants https"),
         ("http://a.org/x", "//login.b.org/", r"redirected to another host \(//login.b.org/\).* login page"),
         ("http://a.org/x", "https://b.org/x", r"another host \(https://b.org/x\). If the files have moved"),
+        ("https://a.org/x", "http://a.org/x", r"an address without encryption \(http://a.org/x\)"),
     ],
 )
-def test_redirect_that_is_not_followed_is_explained(
-    monkeypatch: pytest.MonkeyPatch, url: str, location: str, message: str
-) -> None:
-    with CannedServer(http_response(f"302 Found\r\nLocation: {location}")) as proxy:
-        monkeypatch.setenv("http_proxy", proxy.url)
-        with open_connection(url) as connection, pytest.raises(RefusedError, match=message):
-            connection.read(url, 100)
+def test_redirect_that_is_not_followed_is_explained(url: str, location: str, message: str) -> None:
+    with pytest.raises(RefusedError, match=message):
+        resolve_redirect(url, location)
 
 
 @pytest.mark.parametrize("location", ["https://misuse.example.org/error/abuse.shtml", "/blocked.html"])
@@ -704,9 +651,12 @@ def test_redirect_to_the_page_of_a_block_ends_the_run(location: str) -> None:
     assert "Start no other download" in caught.value.hint
 
 
-def test_redirect_away_from_https_is_explained() -> None:
-    with pytest.raises(RefusedError, match=r"an address without encryption \(http://a.org/x\)"):
-        resolve_redirect("https://a.org/x", "http://a.org/x")
+@pytest.mark.parametrize("location", ["/small.txt", ""])
+def test_endless_redirect_is_refused(server: FakeServer, connection: Connection, location: str) -> None:
+    server.schedule_fault("small.txt", Redirect(location), times=None)
+    with pytest.raises(RefusedError, match="redirected too often"):
+        connection.read(f"{server.url}small.txt", 100)
+    assert len(server.requests) == 4
 
 
 # Pages that block a network.
@@ -722,10 +672,8 @@ BLOCK_PAGES = [
 @pytest.mark.parametrize("page", BLOCK_PAGES)
 @pytest.mark.parametrize("status", ["200 OK", "403 Forbidden", "429 Too Many Requests", "503 Busy"])
 def test_page_that_blocks_a_network_ends_the_run(page: str, status: str) -> None:
-    with (
-        CannedServer(http_response(status, page.encode())) as server,
-        open_connection(server.url) as connection,
-    ):
+    answer = http_response(status, page.encode())
+    with CannedServer(answer) as server, open_connection(server.url) as connection:
         with pytest.raises(OutageError, match=r"blocks this network\. Its page says: .*[Bb]locked") as caught:
             connection.read(server.url, 1 << 20)
         assert "Start no other download" in caught.value.hint
@@ -745,127 +693,57 @@ def test_page_that_blocks_a_network_ends_the_run(page: str, status: str) -> None
     ],
 )
 def test_other_pages_are_read(page: bytes) -> None:
-    with CannedServer(http_response("200 OK", page)) as server, open_connection(server.url) as connection:
-        assert connection.read(server.url, 1 << 20).body == page
-        assert b"".join(block for _, block in connection.stream(server.url, 0)) == page
+    assert read_answers(http_response("200 OK", page))[0] == page
+    assert stream_answers(http_response("200 OK", page))[0] == page
 
 
-@pytest.mark.parametrize("location", ["/small.txt", ""])
-def test_endless_redirect_is_refused(server: FakeServer, location: str) -> None:
-    server.schedule_fault("small.txt", Redirect(location), times=None)
-    with open_connection(server.url) as connection, pytest.raises(RefusedError, match="redirected too often"):
-        connection.read(f"{server.url}small.txt", 100)
-    assert len(server.requests) == 4
-
-
-# Ranges.
-
-
-def test_stream_starts_over_when_the_server_ignores_ranges(server: FakeServer) -> None:
-    with open_connection(server.url) as connection:
-        offsets = [offset for offset, _ in connection.stream(f"{server.url}large.gz", 1000)]
-        assert offsets[0] == 1000
-        server.schedule_fault("large.gz", RangeIgnored())
-        blocks = list(connection.stream(f"{server.url}large.gz", 1000))
-        assert blocks[0][0] == 0
-        assert b"".join(block for _, block in blocks) == LARGE
-    assert [request.range for request in server.requests] == ["bytes=1000-"] * 2
-
-
-def test_start_beyond_the_end_restarts_the_download(server: FakeServer) -> None:
-    with open_connection(server.url) as connection:
-        blocks = list(connection.stream(f"{server.url}large.gz", len(LARGE) + 1))
-        assert blocks[0][0] == 0
-        assert b"".join(block for _, block in blocks) == LARGE
-        assert list(connection.stream(f"{server.url}large.gz", len(LARGE))) == []
-    assert [request.status for request in server.requests] == [416, 200, 416]
+# Malformed and unusual responses.
 
 
 @pytest.mark.parametrize(
-    "content_range", ["bytes 99-1023/1024", "bytes 101-1023/1024", "bytes */1024", "lines 100-200/3", ""]
+    ("answer", "body"),
+    [
+        (b"HTTP/1.0 200 OK\r\n\r\n" + LETTERS, LETTERS),  # it ends with the connection
+        (CHUNKED + b"3\r\nabc\r\n2;note=1\r\nde\r\n0\r\n\r\n", b"abcde"),
+        (http_response("200 OK\r\nContent-Encoding: x-gzip", gzip.compress(b"words", mtime=0)), None),
+        *((http_response("200 OK", b"here", length), b"here") for length in ("\xb2", "9" * 5000, "-1", "")),
+    ],
 )
-def test_response_with_another_range_is_retried(content_range: str) -> None:
-    other_range = http_response(f"206 Partial Content\r\nContent-Range: {content_range}", LETTERS[99:])
-    requested_range = http_response(
-        "206 Partial Content\r\nContent-Range: bytes 100-1023/1024", LETTERS[100:]
-    )
-    with CannedServer(other_range, requested_range) as server, open_connection(server.url) as connection:
-        assert download(connection, server.url, 100) == LETTERS
+def test_body_is_read_as_it_was_sent(answer: bytes, body: bytes | None) -> None:
+    expected = gzip.compress(b"words", mtime=0) if body is None else body
+    assert read_answers(answer) == (expected, 1)
+    assert stream_answers(answer)[0] == expected
 
 
-def test_partial_range_is_continued() -> None:
-    first_range = http_response("206 Partial Content\r\nContent-Range: bytes 100-199/1024", LETTERS[100:200])
-    second_range = http_response("206 Partial Content\r\nContent-Range: bytes 200-1023/1024", LETTERS[200:])
-    with CannedServer(first_range, second_range) as server, open_connection(server.url) as connection:
-        assert download(connection, server.url, 100) == LETTERS
-        assert "Range: bytes=200-" in server.request_heads[1]
-
-
-def test_range_longer_than_declared_restarts_the_download() -> None:
-    longer = http_response(
-        "206 Partial Content\r\nContent-Range: bytes 100-1023/1024", LETTERS[100:] + b"more"
-    )
-    answers = (longer, http_response("416 Range Not Satisfiable"), http_response("200 OK", LETTERS))
-    with CannedServer(*answers) as server, open_connection(server.url) as connection:
-        assert download(connection, server.url, 100) == LETTERS
-
-
-# Bodies without Content-Length.
-
-
-def test_chunked_body_is_decoded() -> None:
-    chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;note=1\r\nde\r\n0\r\n\r\n"
-    with CannedServer(chunks) as server, open_connection(server.url) as connection:
-        assert connection.read(server.url, 100).body == b"abcde"
-        assert b"".join(block for _, block in connection.stream(server.url, 0)) == b"abcde"
+CLOSED_CHUNKED = CHUNKED.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 
 
 @pytest.mark.parametrize(
-    "damaged_chunks", [b"3\r\nab", b"3\r\nabc\r\n", b"3\r\nabc", b"x\r\nabc\r\n0\r\n\r\n", b"-3\r\nabc"]
+    "malformed",
+    [
+        *(b"\0" * 100, b"HTTP/1.1\r\n\r\n", b"HTTP/1.1 abc OK\r\n\r\n", b"SSH-2.0-x\r\n"),
+        *(
+            CLOSED_CHUNKED + chunks
+            for chunks in (b"3\r\nab", b"3\r\nabc\r\n", b"3\r\nabc", b"x\r\nabc\r\n0\r\n\r\n", b"-3\r\nabc")
+        ),
+        *(
+            http_response(f"503 Busy\r\nRetry-After: {after}")
+            for after in (
+                "Mon, 01 Jan 99999999999999999999 00:00:00 GMT",
+                f"Mon, 01 Jan {'9' * 5000} 00:00:00 GMT",
+                "Mon, 01 Jan 0001 00:00:00 -0000",
+                "Mon, 01 Jan 2020 00:00:00 +9999999999999999999",
+                "\xb2",
+            )
+        ),
+    ],
 )
-def test_damaged_chunked_body_is_retried(damaged_chunks: bytes) -> None:
-    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
-    with (
-        CannedServer(head + damaged_chunks, head + b"3\r\nabc\r\n0\r\n\r\n") as server,
-        open_connection(server.url) as connection,
-    ):
-        assert connection.read(server.url, 100).body == b"abc"
-        assert len(server.request_heads) == 2
+def test_malformed_response_is_retried(malformed: bytes) -> None:
+    assert read_answers(malformed, HERE) == (b"here", 2)
 
 
-def test_body_without_length_ends_with_the_connection() -> None:
-    with (
-        CannedServer(b"HTTP/1.0 200 OK\r\n\r\n" + LETTERS) as server,
-        open_connection(server.url) as connection,
-    ):
-        assert connection.read(server.url, 2000).body == LETTERS
-
-
-def test_compressed_body_is_returned_as_sent() -> None:
-    compressed = gzip.compress(b"words")
-    head = "200 OK\r\nContent-Encoding: x-gzip"
-    with CannedServer(http_response(head, compressed)) as server, open_connection(server.url) as connection:
-        assert connection.read(server.url, 100).body == compressed
-
-
-@pytest.mark.parametrize(
-    "malformed_response", [b"\0" * 100, b"HTTP/1.1\r\n\r\n", b"HTTP/1.1 abc OK\r\n\r\n", b"SSH-2.0-x\r\n"]
-)
-def test_malformed_response_is_retried(malformed_response: bytes) -> None:
-    with (
-        CannedServer(malformed_response, http_response("200 OK", b"here")) as server,
-        open_connection(server.url) as connection,
-    ):
-        assert connection.read(server.url, 100).body == b"here"
-
-
-# What surrounds a body.
-
-
-CONTINUE = b"HTTP/1.1 100 Continue\r\nNote: x\r\n\r\n" * 1000
-CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 OVERHEADS: dict[str, tuple[bytes, bytes]] = {
-    "interim responses": (b"", CONTINUE),
+    "interim responses": (b"", b"HTTP/1.1 100 Continue\r\nNote: x\r\n\r\n" * 1000),
     "trailers": (CHUNKED + b"3\r\nabc\r\n0\r\n", b"Note: x\r\n" * 4000),
     "extensions": (CHUNKED, (b"1;" + b"x" * 60_000 + b"\r\na\r\n")),
 }
@@ -882,24 +760,16 @@ def test_bytes_that_are_no_body_are_bounded(overhead: str) -> None:
             yield endless
             sent_bytes.append(len(endless))
 
-    with (
-        CannedServer(send_without_end(), http_response("200 OK", b"here")) as server,
-        open_connection(server.url) as connection,
-    ):
-        assert connection.read(server.url, 100_000).body == b"here", "the next attempt is answered"
+    assert read_answers(send_without_end(), HERE) == (b"here", 2), "the next attempt is answered"
     assert sum(sent_bytes) < 25 << 20, "what the sockets hold, and no more"
-    with (
-        CannedServer(*(send_without_end() for _ in range(9))) as server,
-        open_connection(server.url, replace(FAST_RETRY, max_attempts=2)) as connection,
-        pytest.raises(UnreachableError, match="1,048,576 bytes that are no part of a file"),
-    ):
-        list(connection.stream(server.url, 0))
+    policy = replace(FAST_RETRY, max_attempts=2)
+    with pytest.raises(UnreachableError, match="1,048,576 bytes that are no part of a file"):
+        read_answers(*(send_without_end() for _ in range(9)), policy=policy)
 
 
 def test_chunks_of_one_byte_are_a_body() -> None:
-    answer = CHUNKED + b"1\r\na\r\n" * 400_000 + b"0\r\n\r\n"
-    with CannedServer(answer) as server, open_connection(server.url) as connection:
-        assert connection.read(server.url, 1 << 20).body == b"a" * 400_000
+    answer = CHUNKED + b"1\r\na\r\n" * 250_000 + b"0\r\n\r\n"
+    assert read_answers(answer) == (b"a" * 250_000, 1)
 
 
 # Connection failures and backoff.
@@ -920,21 +790,14 @@ def test_unknown_host_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket, "getaddrinfo", fail_to_resolve)
     url = "http://files.example.org/"
-    with (
-        open_connection(url) as connection,
-        pytest.raises(UnreachableError, match="Name or service not known"),
-    ):
+    with open_connection(url) as connection, pytest.raises(UnreachableError, match="service not known"):
         connection.read(url, 100)
 
 
 def test_backoff_doubles_up_to_the_maximum(server: FakeServer) -> None:
     server.schedule_fault("*", NoResponse(), times=None)
-    with (
-        open_connection(
-            server.url, RetryPolicy(1, 1, max_attempts=6, initial_backoff=0.04, max_backoff=0.1)
-        ) as connection,
-        pytest.raises(UnreachableError),
-    ):
+    policy = RetryPolicy(1, 1, max_attempts=6, initial_backoff=0.04, max_backoff=0.1)
+    with open_connection(server.url, policy) as connection, pytest.raises(UnreachableError):
         connection.read(f"{server.url}small.txt", 100)
     received_at = [request.received_at for request in server.requests]
     pauses = [after - before for before, after in itertools.pairwise(received_at)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from bioshards.corpus.download.http_client import (
@@ -40,7 +41,8 @@ from tests.support.servers.fake_pmc_bucket import (
 
 FILES = LocalStorage()
 DEFAULT = ArticleFilter()
-FIRST = FakeArticle(1, text="An article with & in it.".replace("&", "&amp;"))
+FIRST = FakeArticle(1, text="An article with &amp; in it.")
+SELECTED = ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
 
 
 @pytest.fixture
@@ -61,45 +63,53 @@ def bucket(tmp_path: Path) -> FakeBucket:
     return create_bucket(tmp_path / "bucket", articles, "2026-09-04")
 
 
-@pytest.fixture
-def mirror(tmp_path: Path) -> str:
-    return str(tmp_path / "mirror")
+@dataclass
+class RangeFetch:
+    """Fetches of the inventory and of the articles of a range, from a bucket into a mirror."""
+
+    bucket: FakeBucket
+    connection: FolderConnection
+    mirror: str
+
+    def __call__(self, articles: ArticleFilter = DEFAULT, number: int = 0) -> RangeReport:
+        bucket_inventory.update_inventory(FILES, self.mirror, self.connection, BASE_URL)
+        self.connection.requests.clear()
+        pool = SequentialPool(self.connection)
+        return article_ranges.fetch_range(RangeUpdate(FILES, self.mirror, pool, number, articles, TODAY))
+
+    def read_selected(self, number: int = 0) -> pa.Table:
+        return article_ranges.read_selected(FILES, self.mirror, number)
+
+    def list_articles(self, number: int = 0) -> list[str]:
+        """Return the names of the articles in a range, after checking their MD5s and the list of them."""
+        folder = Path(self.mirror, "pmc", "xml", f"PMC{number:04d}xxxx")
+        for path in folder.glob("*"):
+            assert hashlib.md5(path.read_bytes()).hexdigest().startswith(path.stem[-8:])
+        listed = self.read_selected(number).to_pylist()
+        assert {(row["file"], row["bytes"]) for row in listed} == {
+            (path.name, path.stat().st_size) for path in folder.glob("*")
+        }
+        return [row["file"][:-13] for row in listed]
+
+    def publish_bytes(self, body: bytes, scheme: str = "s3://pmc-oa-opendata") -> None:
+        """Publish an inventory in which the first article has these bytes."""
+        md5 = hashlib.md5(body).hexdigest()
+        self.bucket.put_article(FIRST, xml_url=f"{scheme}/PMC1.1/PMC1.1.xml?md5={md5}")
+        self.bucket.write("PMC1.1/PMC1.1.xml", body)
+        self.bucket.publish_inventory("2026-09-05")
 
 
 @pytest.fixture
-def fetch_range(mirror: str, connection: FolderConnection) -> Callable[..., RangeReport]:
-    """Return a function that fetches the inventory and the articles of a range."""
-
-    def call(articles: ArticleFilter = DEFAULT, number: int = 0) -> RangeReport:
-        bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
-        connection.requests.clear()
-        return article_ranges.fetch_range(
-            RangeUpdate(FILES, mirror, SequentialPool(connection), number, articles, TODAY)
-        )
-
-    return call
-
-
-def list_articles(mirror: str, number: int = 0) -> list[str]:
-    """Return the names of the articles in a range, after checking their MD5s and the list of articles."""
-    folder = Path(mirror, "pmc", "xml", f"PMC{number:04d}xxxx")
-    for path in folder.glob("*"):
-        assert hashlib.md5(path.read_bytes()).hexdigest().startswith(path.stem[-8:])
-    listed = article_ranges.read_selected(FILES, mirror, number).to_pylist()
-    assert {(row["file"], row["bytes"]) for row in listed} == {
-        (path.name, path.stat().st_size) for path in folder.glob("*")
-    }
-    return [row["file"][:-13] for row in listed]
+def fetch(tmp_path: Path, bucket: FakeBucket, connection: FolderConnection) -> RangeFetch:
+    return RangeFetch(bucket, connection, str(tmp_path / "mirror"))
 
 
 # Fetching
 
 
-def test_selected_articles_are_fetched(
-    mirror: str, fetch_range: Callable[..., RangeReport], connection: FolderConnection
-) -> None:
-    report = fetch_range()
-    assert list_articles(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
+def test_selected_articles_are_fetched(fetch: RangeFetch) -> None:
+    report = fetch()
+    assert fetch.list_articles() == SELECTED
     expected = [FIRST, FakeArticle(2, 10, text="The tenth version."), FakeArticle(8), FakeArticle(11)]
     size = sum(len(article.xml) for article in expected)
     assert report == RangeReport(
@@ -120,62 +130,54 @@ def test_selected_articles_are_fetched(
             "set:ocr": 1,
         },
     )
-    assert len(connection.requests_containing(".xml")) == 4
-    assert not connection.requests_containing("PMC2.9")
+    assert len(fetch.connection.requests_containing(".xml")) == 4
+    assert not fetch.connection.requests_containing("PMC2.9")
 
 
-def test_article_list_has_the_metadata(mirror: str, fetch_range: Callable[..., RangeReport]) -> None:
-    fetch_range()
-    table = article_ranges.read_selected(FILES, mirror, 0)
+def test_article_list_has_the_metadata(fetch: RangeFetch) -> None:
+    fetch()
+    table = fetch.read_selected()
     assert table.schema == article_ranges.ARTICLE_SCHEMA
     row = table.to_pylist()[2]
     assert (row["pmcid"], row["version"], row["pmid"], row["doi"]) == (8, 1, 88, "10.1000/8")
     assert (row["licence"], row["retracted"], row["retrieved"]) == ("CC-BY", True, TODAY)
     assert row["file"] == f"PMC8.1-{row['md5'][:8]}.xml"
-    assert Path(mirror, "pmc/xml/PMC0000xxxx", row["file"]).read_bytes() == FakeArticle(8).xml
+    assert Path(fetch.mirror, "pmc/xml/PMC0000xxxx", row["file"]).read_bytes() == FakeArticle(8).xml
 
 
-def test_ranges_are_independent(mirror: str, fetch_range: Callable[..., RangeReport]) -> None:
-    assert fetch_range(number=1).selected == 1
-    assert list_articles(mirror, 1) == ["PMC12345.1"]
-    assert list_articles(mirror) == []
-    assert article_ranges.list_ranges(FILES, mirror) == [0, 1]
-    assert fetch_range(number=1234).selected == 0
+def test_ranges_are_independent(fetch: RangeFetch) -> None:
+    assert fetch(number=1).selected == 1
+    assert fetch.list_articles(1) == ["PMC12345.1"]
+    assert fetch.list_articles() == []
+    assert article_ranges.list_ranges(FILES, fetch.mirror) == [0, 1]
+    assert fetch(number=1234).selected == 0
 
 
-def test_second_run_fetches_and_writes_nothing(
-    mirror: str,
-    fetch_range: Callable[..., RangeReport],
-    connection: FolderConnection,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    first = fetch_range()
+def test_second_run_fetches_and_writes_nothing(fetch: RangeFetch, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = fetch()
     monkeypatch.setattr(LocalStorage, "write", None)
-    second = fetch_range()
-    assert connection.requests == []
+    second = fetch()
+    assert fetch.connection.requests == []
     assert second == replace(first, mirrored=4, fetched=0, fetched_bytes=0)
 
 
-def test_interrupted_run_is_resumed(
-    mirror: str, fetch_range: Callable[..., RangeReport], connection: FolderConnection
-) -> None:
-    connection.faults["PMC2.10/PMC2.10.xml"] = [KeyboardInterrupt()]
+def test_interrupted_run_is_resumed(fetch: RangeFetch) -> None:
+    fetch.connection.faults["PMC2.10/PMC2.10.xml"] = [KeyboardInterrupt()]
     with pytest.raises(KeyboardInterrupt):
-        fetch_range()
-    report = fetch_range()
+        fetch()
+    report = fetch()
     assert (report.mirrored, report.fetched) == (1, 3)
-    assert connection.requests == [f"{name}/{name}.xml" for name in ("PMC2.10", "PMC8.1", "PMC11.1")]
+    assert fetch.connection.requests == [f"{name}/{name}.xml" for name in ("PMC2.10", "PMC8.1", "PMC11.1")]
 
 
-def test_mirror_on_an_object_store(bucket: FakeBucket, connection: FolderConnection) -> None:
+def test_mirror_on_an_object_store(fetch: RangeFetch) -> None:
     storage, mirror = RemoteStorage(StoreOptions()), "mem://bucket/mirror"
     for day, fetched in (("2026-09-05", 4), ("2026-09-06", 1)):
-        bucket.put_article(FakeArticle(11, text=f"Revised on {day}."))
-        bucket.publish_inventory(day)
-        bucket_inventory.update_inventory(storage, mirror, connection, BASE_URL)
-        report = article_ranges.fetch_range(
-            RangeUpdate(storage, mirror, SequentialPool(connection), 0, DEFAULT, TODAY)
-        )
+        fetch.bucket.put_article(FakeArticle(11, text=f"Revised on {day}."))
+        fetch.bucket.publish_inventory(day)
+        bucket_inventory.update_inventory(storage, mirror, fetch.connection, BASE_URL)
+        pool = SequentialPool(fetch.connection)
+        report = article_ranges.fetch_range(RangeUpdate(storage, mirror, pool, 0, DEFAULT, TODAY))
         assert (report.selected, report.fetched, report.failures) == (4, fetched, ())
     assert report.removed == 1
     listed = article_ranges.read_selected(storage, mirror, 0)["file"].to_pylist()
@@ -190,83 +192,60 @@ def test_mirror_on_an_object_store(bucket: FakeBucket, connection: FolderConnect
 @pytest.mark.parametrize(
     ("change", "remaining"),
     [
-        (lambda bucket: bucket.put_article(FakeArticle(1, 2)), ["PMC1.2", "PMC2.10", "PMC8.1", "PMC11.1"]),
-        (
-            lambda bucket: bucket.put_article(replace(FIRST, text="Revised.")),
-            ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"],
-        ),
-        (lambda bucket: bucket.remove(1), ["PMC2.10", "PMC8.1", "PMC11.1"]),
-        (
-            lambda bucket: bucket.put_article(replace(FIRST, licence="CC BY-NC")),
-            ["PMC2.10", "PMC8.1", "PMC11.1"],
-        ),
+        (lambda bucket: bucket.put_article(FakeArticle(1, 2)), ["PMC1.2", *SELECTED[1:]]),
+        (lambda bucket: bucket.put_article(replace(FIRST, text="Revised.")), SELECTED),
+        (lambda bucket: bucket.remove(1), SELECTED[1:]),
+        (lambda bucket: bucket.put_article(replace(FIRST, licence="CC BY-NC")), SELECTED[1:]),
         (lambda bucket: bucket.remove(2, 10), ["PMC1.1", "PMC2.9", "PMC8.1", "PMC11.1"]),
     ],
 )
 def test_mirror_follows_changes_of_the_bucket(
-    bucket: FakeBucket,
-    mirror: str,
-    fetch_range: Callable[..., RangeReport],
-    change: Callable[[FakeBucket], object],
-    remaining: list[str],
+    fetch: RangeFetch, change: Callable[[FakeBucket], object], remaining: list[str]
 ) -> None:
-    fetch_range()
-    change(bucket)
-    bucket.publish_inventory("2026-09-05")
-    report = fetch_range()
-    assert list_articles(mirror) == remaining
+    fetch()
+    change(fetch.bucket)
+    fetch.bucket.publish_inventory("2026-09-05")
+    report = fetch()
+    assert fetch.list_articles() == remaining
     assert (report.removed, report.failures) == (1, ())
     assert report.fetched == len(remaining) - 3
 
 
-def test_mirror_follows_changes_of_the_filter(mirror: str, fetch_range: Callable[..., RangeReport]) -> None:
-    fetch_range()
-    report = fetch_range(ArticleFilter(licences=frozenset({"CC-BY-NC", "TDM"}), drop_retracted=True))
-    assert list_articles(mirror) == ["PMC3.1", "PMC7.1"]
+def test_mirror_follows_changes_of_the_filter(fetch: RangeFetch) -> None:
+    fetch()
+    report = fetch(ArticleFilter(licences=frozenset({"CC-BY-NC", "TDM"}), drop_retracted=True))
+    assert fetch.list_articles() == ["PMC3.1", "PMC7.1"]
     assert (report.fetched, report.removed) == (2, 4)
-    assert fetch_range(ArticleFilter(versions="all")).selected == 5
-    assert list_articles(mirror) == ["PMC1.1", "PMC2.9", "PMC2.10", "PMC8.1", "PMC11.1"]
+    assert fetch(ArticleFilter(versions="all")).selected == 5
+    assert fetch.list_articles() == ["PMC1.1", "PMC2.9", "PMC2.10", "PMC8.1", "PMC11.1"]
 
 
-def test_range_without_remaining_articles_is_emptied(
-    bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport]
-) -> None:
-    fetch_range(number=1)
-    bucket.remove(12_345)
-    bucket.publish_inventory("2026-09-05")
-    bucket_inventory.update_inventory(FILES, mirror, FolderConnection(bucket.root), BASE_URL)
-    assert bucket_inventory.list_ranges(FILES, mirror) == [0]
-    assert article_ranges.list_ranges(FILES, mirror) == [0, 1]
-    assert fetch_range(number=1).removed == 1
-    assert list_articles(mirror, 1) == []
+def test_range_without_remaining_articles_is_emptied(fetch: RangeFetch) -> None:
+    fetch(number=1)
+    fetch.bucket.remove(12_345)
+    fetch.bucket.publish_inventory("2026-09-05")
+    bucket_inventory.update_inventory(FILES, fetch.mirror, FolderConnection(fetch.bucket.root), BASE_URL)
+    assert bucket_inventory.list_ranges(FILES, fetch.mirror) == [0]
+    assert article_ranges.list_ranges(FILES, fetch.mirror) == [0, 1]
+    assert fetch(number=1).removed == 1
+    assert fetch.list_articles(1) == []
 
 
-def test_unrelated_files_are_kept(mirror: str, fetch_range: Callable[..., RangeReport]) -> None:
-    unrelated = Path(mirror, "pmc/xml/PMC0000xxxx/notes.txt")
+def test_unrelated_files_are_kept(fetch: RangeFetch) -> None:
+    unrelated = Path(fetch.mirror, "pmc/xml/PMC0000xxxx/notes.txt")
     unrelated.parent.mkdir(parents=True)
     unrelated.write_text("ours")
-    assert fetch_range().removed == 0
+    assert fetch().removed == 0
     assert unrelated.exists()
 
 
 # Failures
 
 
-def test_damaged_article_is_fetched_again(
-    mirror: str, fetch_range: Callable[..., RangeReport], connection: FolderConnection
-) -> None:
-    connection.faults["PMC1.1/PMC1.1.xml"] = [
-        HTML_RESPONSE,
-        lambda answer: answer._replace(body=answer.body[:-9]),
-    ]
-    assert fetch_range().failures == ()
-    assert len(connection.requests_containing("PMC1.1.xml")) == 3
-    assert len(list_articles(mirror)) == 4
-
-
 @pytest.mark.parametrize(
     ("faults", "reason", "detail"),
     [
+        ([HTML_RESPONSE, lambda answer: answer._replace(body=answer.body[:-9])], "", ""),
         ([HTML_RESPONSE] * 3, "damaged", "PMC1.1.xml: its MD5 should be"),
         ([NotFoundError(f"{BASE_URL}PMC1.1/PMC1.1.xml: 404")], "gone", "PMC1.1.xml"),
         ([RefusedError(f"{BASE_URL}PMC1.1/PMC1.1.xml: 403")], "refused", "PMC1.1.xml"),
@@ -274,46 +253,42 @@ def test_damaged_article_is_fetched_again(
     ],
 )
 def test_failed_article_is_reported_and_the_others_fetched(
-    mirror: str,
-    fetch_range: Callable[..., RangeReport],
-    connection: FolderConnection,
-    faults: list[Any],
-    reason: str,
-    detail: str,
+    fetch: RangeFetch, faults: list[Any], reason: str, detail: str
 ) -> None:
-    connection.faults["PMC1.1/PMC1.1.xml"] = faults
-    report = fetch_range()
+    fetch.connection.faults["PMC1.1/PMC1.1.xml"] = faults
+    report = fetch()
+    if not reason:
+        assert len(fetch.connection.requests_containing("PMC1.1.xml")) == 3
+        assert (report.failures, fetch.list_articles()) == ((), SELECTED)
+        return
     [failure] = report.failures
     assert (failure.pmcid, failure.version, failure.reason) == (1, 1, reason)
     assert detail in failure.detail
-    assert list_articles(mirror) == ["PMC2.10", "PMC8.1", "PMC11.1"]
+    assert fetch.list_articles() == SELECTED[1:]
     assert (report.selected, report.fetched) == (4, 3)
-    assert fetch_range().failures == ()
-    assert len(list_articles(mirror)) == 4
+    assert fetch().failures == ()
+    assert fetch.list_articles() == SELECTED
 
 
-def test_outdated_article_stays_until_its_revision_can_be_fetched(
-    bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport], connection: FolderConnection
-) -> None:
-    fetch_range()
-    bucket.put_article(replace(FIRST, text="Revised."))
-    bucket.publish_inventory("2026-09-05")
-    before = article_ranges.read_selected(FILES, mirror, 0)
-    connection.faults["PMC1.1/PMC1.1.xml"] = [HTML_RESPONSE] * 3
-    report = fetch_range()
+def test_outdated_article_stays_until_its_revision_can_be_fetched(fetch: RangeFetch) -> None:
+    fetch()
+    fetch.bucket.put_article(replace(FIRST, text="Revised."))
+    fetch.bucket.publish_inventory("2026-09-05")
+    before = fetch.read_selected()
+    fetch.connection.faults["PMC1.1/PMC1.1.xml"] = [HTML_RESPONSE] * 3
+    report = fetch()
     assert (len(report.failures), report.removed) == (1, 0)
-    assert list_articles(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
-    assert article_ranges.read_selected(FILES, mirror, 0) == before
-    report = fetch_range()
+    assert fetch.list_articles() == SELECTED
+    assert fetch.read_selected() == before
+    report = fetch()
     assert (report.failures, report.fetched, report.removed) == ((), 1, 1)
-    assert article_ranges.read_selected(FILES, mirror, 0) != before
+    assert fetch.read_selected() != before
 
 
 @pytest.mark.parametrize(
     "body",
     [
         b"<html><body>Not found</body></html>",
-        b"<Error><Code>NoSuchKey</Code></Error>",
         b"ORA-12537",
         b"",
         b"<!DOCTYPE article [<!ENTITY a 'x'>]><!-- only a comment -->",
@@ -321,17 +296,12 @@ def test_outdated_article_stays_until_its_revision_can_be_fetched(
         b"<!-- " + b"x" * 100_000 + b" --><article/>",
     ],
 )
-def test_file_with_another_root_element_is_rejected(
-    bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport], body: bytes
-) -> None:
-    md5 = hashlib.md5(body).hexdigest()
-    bucket.put_article(FIRST, xml_url=f"s3://pmc-oa-opendata/PMC1.1/PMC1.1.xml?md5={md5}")
-    bucket.write("PMC1.1/PMC1.1.xml", body)
-    bucket.publish_inventory("2026-09-05")
-    [failure] = fetch_range().failures
+def test_file_with_another_root_element_is_rejected(fetch: RangeFetch, body: bytes) -> None:
+    fetch.publish_bytes(body)
+    [failure] = fetch().failures
     assert failure.reason == "damaged"
     assert "root element is not <article>" in failure.detail
-    assert "PMC1.1" not in list_articles(mirror)
+    assert fetch.list_articles() == SELECTED[1:]
 
 
 @pytest.mark.parametrize(
@@ -344,155 +314,117 @@ def test_file_with_another_root_element_is_rejected(
         b"<article><p>not closed",
     ],
 )
-def test_root_element_is_compared_by_local_name(
-    bucket: FakeBucket, fetch_range: Callable[..., RangeReport], body: bytes
-) -> None:
-    md5 = hashlib.md5(body).hexdigest()
-    bucket.put_article(FIRST, xml_url=f"s3://pmc-oa-opendata/PMC1.1/PMC1.1.xml?md5={md5}")
-    bucket.write("PMC1.1/PMC1.1.xml", body)
-    bucket.publish_inventory("2026-09-05")
-    assert fetch_range().failures == ()
+def test_root_element_is_compared_by_local_name(fetch: RangeFetch, body: bytes) -> None:
+    fetch.publish_bytes(body, "http://169.254.0.1")  # the host is ignored
+    assert fetch().failures == ()
+    assert "PMC1.1/PMC1.1.xml" in fetch.connection.requests
 
 
-def test_host_of_the_xml_url_is_ignored(
-    bucket: FakeBucket, fetch_range: Callable[..., RangeReport], connection: FolderConnection
-) -> None:
-    md5 = hashlib.md5(FIRST.xml).hexdigest()
-    bucket.put_article(FIRST, xml_url=f"http://169.254.0.1/PMC1.1/PMC1.1.xml?md5={md5}")
-    bucket.publish_inventory("2026-09-05")
-    assert fetch_range().failures == ()
-    assert "PMC1.1/PMC1.1.xml" in connection.requests
-
-
-def test_failed_metadata_is_reported(
-    mirror: str, fetch_range: Callable[..., RangeReport], connection: FolderConnection
-) -> None:
-    connection.faults["metadata/PMC1.1.json"] = [RefusedError("metadata/PMC1.1.json: 403")]
-    connection.faults["PMC11.1/PMC11.1.xml"] = [NotFoundError("PMC11.1.xml: 404")]
-    report = fetch_range()
+def test_failed_metadata_is_reported(fetch: RangeFetch) -> None:
+    fetch.connection.faults["metadata/PMC1.1.json"] = [RefusedError("metadata/PMC1.1.json: 403")]
+    fetch.connection.faults["PMC11.1/PMC11.1.xml"] = [NotFoundError("PMC11.1.xml: 404")]
+    report = fetch()
     assert [(failure.pmcid, failure.reason) for failure in report.failures] == [(1, "refused"), (11, "gone")]
-    assert list_articles(mirror) == ["PMC2.10", "PMC8.1"]
+    assert fetch.list_articles() == ["PMC2.10", "PMC8.1"]
 
 
 UNREADABLE: dict[str, object] = {"is_retracted": None}
 
 
-def test_articles_with_unreadable_metadata_stay_in_the_mirror(
-    bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport], connection: FolderConnection
-) -> None:
-    fetch_range()
-    before = article_ranges.read_selected(FILES, mirror, 0)
+def test_articles_with_unreadable_metadata_stay_in_the_mirror(fetch: RangeFetch) -> None:
+    fetch()
+    before = fetch.read_selected()
     for article in (FIRST, FakeArticle(11), FakeArticle(2, 10, text="The tenth version.")):
-        bucket.put_article(article, **UNREADABLE)
-    bucket.publish_inventory("2026-09-05")
+        fetch.bucket.put_article(article, **UNREADABLE)
+    fetch.bucket.publish_inventory("2026-09-05")
     for _ in range(2):
-        report = fetch_range()
+        report = fetch()
         assert report.removed == 0
         assert [(failure.pmcid, failure.reason) for failure in report.failures] == [
             (1, "bad-metadata"),
             (2, "bad-metadata"),
             (11, "bad-metadata"),
         ]
-        assert list_articles(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
-        assert article_ranges.read_selected(FILES, mirror, 0) == before
-    bucket.put_article(FIRST)
-    bucket.publish_inventory("2026-09-06")
-    assert [failure.pmcid for failure in fetch_range().failures] == [2, 11]
+        assert fetch.list_articles() == SELECTED
+        assert fetch.read_selected() == before
+    fetch.bucket.put_article(FIRST)
+    fetch.bucket.publish_inventory("2026-09-06")
+    assert [failure.pmcid for failure in fetch().failures] == [2, 11]
 
 
-def test_unreadable_metadata_of_a_new_version_keeps_the_older_one(
-    bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport]
-) -> None:
-    fetch_range()
-    bucket.put_article(FakeArticle(1, 2), **UNREADABLE)
-    bucket.publish_inventory("2026-09-05")
+def test_unreadable_metadata_of_a_new_version_keeps_the_older_one(fetch: RangeFetch) -> None:
+    fetch()
+    fetch.bucket.put_article(FakeArticle(1, 2), **UNREADABLE)
+    fetch.bucket.publish_inventory("2026-09-05")
     for _ in range(2):
-        report = fetch_range()
+        report = fetch()
         assert (report.removed, [failure.version for failure in report.failures]) == (0, [2])
-        assert list_articles(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
-    bucket.put_article(FakeArticle(1, 2))
-    bucket.publish_inventory("2026-09-06")
-    assert fetch_range().removed == 1
-    assert list_articles(mirror) == ["PMC1.2", "PMC2.10", "PMC8.1", "PMC11.1"]
+        assert fetch.list_articles() == SELECTED
+    fetch.bucket.put_article(FakeArticle(1, 2))
+    fetch.bucket.publish_inventory("2026-09-06")
+    assert fetch().removed == 1
+    assert fetch.list_articles() == ["PMC1.2", "PMC2.10", "PMC8.1", "PMC11.1"]
 
 
-def test_unreadable_metadata_removes_nothing_when_the_cache_is_lost(
-    bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport]
-) -> None:
-    fetch_range()
-    Path(mirror, "pmc/metadata/PMC0000xxxx.parquet").unlink()
-    bucket.put_article(FIRST, **UNREADABLE)
-    bucket.publish_inventory("2026-09-05")
-    assert fetch_range().removed == 0
-    assert list_articles(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
+def test_unreadable_metadata_removes_nothing_when_the_cache_is_lost(fetch: RangeFetch) -> None:
+    fetch()
+    Path(fetch.mirror, "pmc/metadata/PMC0000xxxx.parquet").unlink()
+    fetch.bucket.put_article(FIRST, **UNREADABLE)
+    fetch.bucket.publish_inventory("2026-09-05")
+    assert fetch().removed == 0
+    assert fetch.list_articles() == SELECTED
     # The filter of this run applies to what stays.
-    assert fetch_range(ArticleFilter(licences=frozenset({"CC0"}))).selected == 0
-    assert article_ranges.read_selected(FILES, mirror, 0).num_rows == 0
-    assert len(FILES.list_names(f"{mirror}/pmc/xml/PMC0000xxxx")) == 1
+    assert fetch(ArticleFilter(licences=frozenset({"CC0"}))).selected == 0
+    assert fetch.read_selected().num_rows == 0
+    assert len(FILES.list_names(f"{fetch.mirror}/pmc/xml/PMC0000xxxx")) == 1
 
 
-def test_unreachable_bucket_ends_the_run_and_removes_nothing(
-    bucket: FakeBucket, mirror: str, fetch_range: Callable[..., RangeReport], connection: FolderConnection
-) -> None:
-    fetch_range()
-    bucket.remove(1)
+def test_unreachable_bucket_ends_the_run_and_removes_nothing(fetch: RangeFetch) -> None:
+    fetch()
+    fetch.bucket.remove(1)
     for number in range(100, 250):
-        bucket.put_article(FakeArticle(number))
-        connection.faults[f"PMC{number}.1/PMC{number}.1.xml"] = [RefusedError("403")]
-    bucket.publish_inventory("2026-09-05")
+        fetch.bucket.put_article(FakeArticle(number))
+        fetch.connection.faults[f"PMC{number}.1/PMC{number}.1.xml"] = [RefusedError("403")]
+    fetch.bucket.publish_inventory("2026-09-05")
     with pytest.raises(OutageError, match="100 downloads failed in a row; the last one: 403"):
-        fetch_range()
-    assert len(connection.requests_containing(".xml")) == 100
-    assert list_articles(mirror) == ["PMC1.1", "PMC2.10", "PMC8.1", "PMC11.1"]
+        fetch()
+    assert len(fetch.connection.requests_containing(".xml")) == 100
+    assert fetch.list_articles() == SELECTED
+    fetch.connection.faults["PMC100.1/PMC100.1.xml"] = [OutageError("wait for an hour")]
+    with pytest.raises(OutageError, match="an hour"):
+        fetch()
 
 
 @pytest.mark.parametrize("error", [RefusedError("403"), UnreachableError("500")])
 def test_objects_that_the_bucket_refuses_do_not_hold_up_the_others(
-    bucket: FakeBucket,
-    mirror: str,
-    fetch_range: Callable[..., RangeReport],
-    connection: FolderConnection,
-    error: DownloadError,
+    fetch: RangeFetch, error: DownloadError
 ) -> None:
     """21 of 60, one after the other: again in the second run, where nothing else is left to fetch."""
-    fetch_range()
+    fetch()
     refused = range(110, 131)
     for number in range(100, 160):
-        bucket.put_article(FakeArticle(number))
+        fetch.bucket.put_article(FakeArticle(number))
     for number in refused:
-        connection.faults[f"PMC{number}.1/PMC{number}.1.xml"] = [error] * 2
-    bucket.publish_inventory("2026-09-05")
+        fetch.connection.faults[f"PMC{number}.1/PMC{number}.1.xml"] = [error] * 2
+    fetch.bucket.publish_inventory("2026-09-05")
     for fetched in (39, 0):
-        report = fetch_range()
+        report = fetch()
         assert report.fetched == fetched
         assert [failure.pmcid for failure in report.failures] == list(refused)
         assert {failure.detail for failure in report.failures} == {str(error)}
-    assert fetch_range().fetched == 21, "they are tried again"
-    assert len(list_articles(mirror)) == 64
+    assert fetch().fetched == 21, "they are tried again"
+    assert len(fetch.list_articles()) == 64
 
 
-def test_pause_that_the_bucket_asks_for_ends_the_run(
-    bucket: FakeBucket, fetch_range: Callable[..., RangeReport], connection: FolderConnection
-) -> None:
-    connection.faults["PMC1.1/PMC1.1.xml"] = [OutageError("wait for an hour")]
-    with pytest.raises(OutageError, match="an hour"):
-        fetch_range()
-
-
-def test_full_disk_leaves_only_complete_files(
-    mirror: str,
-    fetch_range: Callable[..., RangeReport],
-    connection: FolderConnection,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_full_disk_leaves_only_complete_files(fetch: RangeFetch, monkeypatch: pytest.MonkeyPatch) -> None:
     def fill_disk(answer: HttpResponse) -> HttpResponse:
         monkeypatch.setattr("os.fsync", raise_no_space)
         return answer
 
-    connection.faults["PMC2.10/PMC2.10.xml"] = [fill_disk]
+    fetch.connection.faults["PMC2.10/PMC2.10.xml"] = [fill_disk]
     with pytest.raises(OSError, match="No space left"):
-        fetch_range()
-    names = FILES.list_names(f"{mirror}/pmc/xml/PMC0000xxxx")
+        fetch()
+    names = FILES.list_names(f"{fetch.mirror}/pmc/xml/PMC0000xxxx")
     assert [name[:-13] for name in names] == ["PMC1.1"]
 
 
