@@ -299,7 +299,7 @@ DROPPED = [
             "Supplementary material file. DOI: 10.5555/S16005368/vm2Isup3.cml",
             "gulls.example.ac.uk/nests?year=1",
             "www.gulls-example.org",
-            "Transparency data associated with this article can be found in the online version at doi:10.5/1.",
+            "Transparency data associated with this article can be found in the online version at doi:10.5/1",
             "The following supporting information is available in the online version of this article—",
             "Additional supporting information may be found in the online version of this article:",
             # The editor and the dates of the article.
