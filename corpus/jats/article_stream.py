@@ -8,7 +8,7 @@ are split at their tags, so that a malformed one affects only itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Final
 
 from bioshards.corpus.errors import BadFileError
@@ -42,11 +42,13 @@ _SERVER_MESSAGES: Final = frozenset({"responseDate", "request", "header", "about
 """Other elements of OAI-PMH 2.0, https://www.openarchives.org/OAI/openarchivesprotocol.html."""
 
 
+_RESUMPTION_TOKEN = re.compile(rb"<(?:\w+:)?resumptionToken\b[^<>]*>\s*+[^<\s]")
+"""The name of the next page of a list.  It is empty on the last page."""
 _DELETED_RECORD = re.compile(rb"<[^<>]*\sstatus\s*=\s*[\"']deleted[\"']")
 """The header of a record that has been withdrawn, and has no article."""
 
 
-def iter_articles(file: ByteStream, report: DecodingReport | None = None) -> Iterator[bytes]:
+def iter_articles(file: ByteStream, report: DecodingReport | None = None, name: str = "") -> Iterator[bytes]:
     """Yield each article of an open ``.xml``, ``.nxml`` or ``.xml.gz``, in order.
 
     An article is its element in UTF-8, without XML declaration, DOCTYPE, comments and processing
@@ -56,19 +58,26 @@ def iter_articles(file: ByteStream, report: DecodingReport | None = None) -> Ite
     Unknown children of a container, and errors of servers, are yielded too, so that the reader rejects and
     counts them; of an article over the size limit, a :class:`~.element_stream.LongElement`.
 
+    Args:
+        report: counts the file if its encoding is not the declared one, and gets the name of a page of a longer
+            list.
+        name: name of the file.
+
     Raises:
         BadFileError: the file as a whole is unusable. Callers must discard the articles read so far.
     """
     blocks = decode_xml(file, report)
     root = element_stream.read_root(blocks)
-    name = _local_name(root.name)
-    if name not in _ROOT_ELEMENTS:
+    root_name = _local_name(root.name)
+    if root_name not in _ROOT_ELEMENTS:
         detail = f"its root is <{root.name}>, none of {sorted(_ROOT_ELEMENTS)}"
-        raise BadFileError("wrong-root", detail + element_stream.suggest_pipeline(name))
-    if name == "article":
+        raise BadFileError("wrong-root", detail + element_stream.suggest_pipeline(root_name))
+    if root_name == "article":
         yield _read_single_article(root, blocks)
     else:
-        yield from _iter_nested_articles(root, blocks, {})
+        is_partial = yield from _iter_nested_articles(root, blocks, {})
+        if is_partial and report:
+            report.partial_lists.append(name)
 
 
 def _read_single_article(root: RootElement, blocks: Iterator[bytes]) -> bytes:
@@ -98,8 +107,13 @@ def _read_single_article(root: RootElement, blocks: Iterator[bytes]) -> bytes:
 
 def _iter_nested_articles(
     root: RootElement, blocks: Iterator[bytes], outer_namespaces: dict[bytes, bytes]
-) -> Iterator[bytes]:
-    """Yield the articles in a container; ``outer_namespaces`` are declared outside of it."""
+) -> Generator[bytes, None, bool]:
+    """Yield the articles in a container, and return True if the container is a page of a longer list.
+
+    Args:
+        outer_namespaces: are declared outside of the container.
+    """
+    is_partial = False
     namespaces = outer_namespaces | _parse_namespaces(root.attributes)
     child_names = _CHILDREN_BY_CONTAINER[_local_name(root.name)]
     for element_name, xml in element_stream.iter_children(root, blocks, MAX_ARTICLE_BYTES):
@@ -108,9 +122,13 @@ def _iter_nested_articles(
             yield xml
         elif name in child_names and name in _CHILDREN_BY_CONTAINER:
             inner_blocks = iter((xml,))
-            yield from _iter_nested_articles(element_stream.read_root(inner_blocks), inner_blocks, namespaces)
+            inner_root = element_stream.read_root(inner_blocks)
+            is_partial |= yield from _iter_nested_articles(inner_root, inner_blocks, namespaces)
         elif name not in _SERVER_MESSAGES or _DELETED_RECORD.match(xml):
             yield _add_namespaces(xml, namespaces) if namespaces else xml
+        elif _RESUMPTION_TOKEN.match(xml):
+            is_partial = True
+    return is_partial
 
 
 def _local_name(name: str) -> str:

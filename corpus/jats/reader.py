@@ -108,7 +108,7 @@ def _iter_articles(storage: Storage, source: SourceFile, report: DecodingReport)
         yield from _iter_articles_of_archive(storage, source, report)
     else:
         with open_source(storage, source.path) as package:
-            for xml in article_stream.iter_articles(package, report):
+            for xml in article_stream.iter_articles(package, report, source.name):
                 yield _RawArticle(source.name, xml)
 
 
@@ -138,20 +138,20 @@ def _iter_articles_of_files(
             with io.BytesIO(first_bytes) if is_whole else open_source(storage, entry.path) as file:
                 if entry.listed:
                     _check_md5(entry.name, file)
-                for xml in _iter_at_least_one(file, report):
+                for xml in _iter_at_least_one(file, report, entry.name):
                     yield _RawArticle(entry.name, xml, listed=entry.listed)
         except BadFileError as error:
             yield _RawArticle(entry.name, error=BadRecordError(error.reason, error.detail))
 
 
-def _iter_at_least_one(file: ByteStream, report: DecodingReport) -> Iterator[bytes]:
+def _iter_at_least_one(file: ByteStream, report: DecodingReport, name: str) -> Iterator[bytes]:
     """Yield the articles of a file.
 
     Raises:
         BadFileError: there is none, or the file is unusable.
     """
     has_article = False
-    for xml in article_stream.iter_articles(file, report):
+    for xml in article_stream.iter_articles(file, report, name):
         has_article = True
         yield xml
     if not has_article:
@@ -208,7 +208,7 @@ def _iter_articles_of_archive(
                 yield _RawArticle(name, error=member.error)
                 continue
             try:
-                for xml in _iter_at_least_one(member, report):
+                for xml in _iter_at_least_one(member, report, name):
                     yield _RawArticle(name, xml)
             except BadFileError as member_error:  # a damaged archive raises at the next member
                 yield _RawArticle(name, error=BadRecordError(member_error.reason, member_error.detail))

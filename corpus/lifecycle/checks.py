@@ -63,6 +63,13 @@ def _check_sources(
             f"{num_files:,} files declare a single-byte encoding, but are in UTF-8, and were read as UTF-8: "
             f"in {_list_names(misdeclared)}"
         )
+    partial = [name for stage_result in stage_results for name in stage_result.partial_lists]
+    if partial:
+        files = "1 file is a page" if len(partial) == 1 else f"{len(partial):,} files are pages"
+        messages.append(
+            f"{files} of a longer list (OAI-PMH, by a resumptionToken), whose other records are read only if "
+            f"the files of the next pages are inputs, too: {shorten_list(partial)}"
+        )
     if pipeline == "pubmed_to_shards":
         return messages + _check_order(stage_results) + _check_baseline_sizes(stage_results)
     not_fetched = sum(stage_result.not_fetched for stage_result in stage_results)

@@ -100,6 +100,7 @@ class StageResult:
         fetch_errors: why the first few of them could not.
         misdeclared_files: number of its files in UTF-8 that declare another encoding.
         skipped_entries: number of entries of an archive that are no articles, by kind; no records.
+        partial_lists: names of its files that are a page of a longer list of a server.
         unmatched: names of filters that none of its records has, with the nearest that one has.
         sha256s: SHA-256 of its work files, by extension.
         damaged: paths of work files of an earlier run that were damaged.
@@ -118,6 +119,7 @@ class StageResult:
     fetch_errors: tuple[str, ...] = ()
     misdeclared_files: int = 0
     skipped_entries: dict[str, int] = field(default_factory=dict)
+    partial_lists: Sequence[str] = ()
     unmatched: dict[str, str] = field(default_factory=dict)
     sha256s: dict[str, str] = field(default_factory=dict, compare=False)
     damaged: tuple[str, ...] = field(default=(), compare=False)

@@ -172,6 +172,7 @@ class _Stager:
             "rejected": dict(self._rejects.reason_counts),
             "misdeclared_files": self._reader.decoding_report.misdeclared_files,
             "skipped_entries": dict(self._reader.decoding_report.skipped_entries),
+            "partial_lists": self._reader.decoding_report.partial_lists,
             "unmatched": self._reader.filter_names.find_unmatched(),
             "sha256s": self._sha256s,
         }

@@ -51,11 +51,13 @@ class DecodingReport:
     Attributes:
         misdeclared_files: number of files in UTF-8 that declare a single-byte encoding.
         skipped_entries: number of the entries of archives that are no articles, by kind.
+        partial_lists: names of files that are a page of a longer list of a server.
     """
 
     def __init__(self) -> None:
         self.misdeclared_files = 0
         self.skipped_entries = Counter[str]()
+        self.partial_lists = list[str]()
 
 
 def decode_xml(file: ByteStream, report: DecodingReport | None = None) -> Iterator[bytes]:

@@ -61,8 +61,8 @@ def build_package(*articles: bytes, root: str = "articles", attributes: bytes = 
     return DECLARATION + b"<" + name + attributes + b">\n" + b"\n".join(articles) + b"\n</" + name + b">\n"
 
 
-def build_oai_response(*articles: bytes) -> bytes:
-    """Return a response to OAI-PMH's ListRecords with these articles."""
+def build_oai_response(*articles: bytes, token: bytes = b"<resumptionToken>t</resumptionToken>") -> bytes:
+    """Return a response to OAI-PMH's ListRecords with these articles, and the token of the next page."""
     records = b"".join(
         b"<record><header><identifier>oai:1</identifier></header><metadata>" + xml + b"</metadata></record>"
         for xml in articles
@@ -71,8 +71,11 @@ def build_oai_response(*articles: bytes) -> bytes:
         b'<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/" '
         b'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:schemaLocation="a b">'
         b'<responseDate>2026-01-01T00:00:00Z</responseDate><request verb="ListRecords">x</request>'
-        b"<ListRecords>" + records + b'<record><header status="deleted"/></record>'
-        b"<resumptionToken>t</resumptionToken></ListRecords></OAI-PMH>"
+        b"<ListRecords>"
+        + records
+        + b'<record><header status="deleted"/></record>'
+        + token
+        + b"</ListRecords></OAI-PMH>"
     )
 
 
@@ -191,6 +194,24 @@ def test_utf_8_that_declares_a_single_byte_encoding_is_read_as_utf_8(encoding: s
         data = (declaration + article).encode()
         assert list(iter_articles(SlowFile(data, step), report)) == [article.encode()]
         assert report.misdeclared_files == 1
+
+
+@pytest.mark.parametrize(
+    ("token", "pages"),
+    [
+        (b"<resumptionToken>t</resumptionToken>", 1),
+        (b'<o:resumptionToken cursor="0" completeListSize="9">\n oai&amp;1</o:resumptionToken>', 1),
+        (b"<resumptionToken/>", 0),
+        (b'<resumptionToken cursor="8"> </resumptionToken>', 0),
+        (b"", 0),
+    ],
+)
+@pytest.mark.parametrize("step", [1, 1 << 20])
+def test_a_page_of_a_longer_list_is_counted(token: bytes, pages: int, step: int) -> None:
+    report = decoder.DecodingReport()
+    data = build_oai_response(b"<article/>", token=token)
+    assert len(list(iter_articles(SlowFile(data, step), report, "a"))) == 2  # and the deleted record
+    assert report.partial_lists == ["a"] * pages
 
 
 @pytest.mark.parametrize("text", ["naïve", "5 µg", "x" * 2000 + "é", "plain", "Ã©t\xe9"])

@@ -215,8 +215,8 @@ def test_article_that_changes_during_reading_is_refused(
 
     inputs = write_files(tmp_path / "in", GOOD_ARTICLES)
 
-    def iter_articles_and_change(file: Any, report: DecodingReport) -> Iterator[bytes]:
-        yield from article_stream.iter_articles(file, report)
+    def iter_articles_and_change(file: Any, report: DecodingReport, name: str) -> Iterator[bytes]:
+        yield from article_stream.iter_articles(file, report, name)
         write_files(inputs, {"PMC12.xml": article_xml(12, "It was changed. Yes.")})
 
     class PatchedModule:
@@ -228,6 +228,27 @@ def test_article_that_changes_during_reading_is_refused(
     assert "changed while it was read" in capsys.readouterr().err
     assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 0
     assert "It was changed." in load_documents(tmp_path / "out")["pmc:PMC12.1"]["sentences"]
+
+
+def make_page(number: int, token: str) -> str:
+    """Return an answer of OAI-PMH with one article."""
+    record = f"<record><header/><metadata>{article_xml(number)}</metadata></record>"
+    return f"<OAI-PMH><ListRecords>{record}<resumptionToken>{token}</resumptionToken></ListRecords></OAI-PMH>"
+
+
+def test_a_page_of_a_longer_list_is_said_and_counted(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
+    pages = {"page1.xml": make_page(11, "a"), "page2.xml": make_page(12, "b"), "page3.xml": make_page(13, "")}
+    inputs = write_files(tmp_path / "in", pages)
+    (inputs / "pages.tar").write_bytes(
+        tar_articles({"x.xml": make_page(14, "c"), "y.xml": make_page(15, "d")}, "w")
+    )
+    output = tmp_path / "out"
+    assert run_pmc("--input", inputs, "--output", output) == 0
+    [warning] = load_manifest(output)["warnings"]
+    assert warning.startswith("4 files are pages of a longer list (OAI-PMH")
+    assert warning.endswith(": in/page1.xml, in/page2.xml, pages.tar/x.xml, pages.tar/y.xml")
+    assert f"warning: {warning}" in capsys.readouterr().err
+    assert len(load_documents(output)) == 5
 
 
 def write_tar(path: Path, members: dict[str, bytes], links: dict[str, bytes], folder: str) -> None:
