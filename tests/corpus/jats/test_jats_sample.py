@@ -16,21 +16,6 @@ from tests.support.paths import PMC_SAMPLE
 ARTICLES = PMC_SAMPLE
 GOLDEN = paths.GOLDEN / "jats"
 XML_ENTITIES = {"lt", "gt", "amp", "quot", "apos"}
-PARTS = {
-    "title",
-    "abstract",
-    "summary",
-    "other-abstract",
-    "translated-abstract",
-    "body",
-    "caption",
-    "footnote",
-    "acknowledgements",
-    "appendix",
-    "glossary",
-    "boilerplate",
-    "sub-article",
-}
 WITHOUT_GOLDEN = {"PMC9990017.1"}
 """The scanned article, which is dropped by default."""
 
@@ -95,17 +80,6 @@ def test_sample_is_small_and_has_no_duplicates() -> None:
 
 def test_golden_files_match_the_articles() -> None:
     assert {path.stem for path in GOLDEN.glob("*.txt")} == set(VERSIONED_PMCIDS) - WITHOUT_GOLDEN
-
-
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.txt")), ids=lambda path: path.stem)
-def test_format_of_golden_files(path: Path) -> None:
-    for block in path.read_text().removesuffix("\n").split("\n\n"):
-        head, text = block.split("\n")
-        match = re.fullmatch(r"\[([a-z-]+)\](?: \S+(?: \S+)*)?", head)
-        assert match, head
-        assert match[1] in PARTS, head
-        assert text
-        assert text == " ".join(text.split())
 
 
 def test_every_file_is_listed_in_the_readme() -> None:

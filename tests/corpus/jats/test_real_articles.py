@@ -160,6 +160,7 @@ def test_no_text_contains_marks_control_characters_or_double_blanks(results: Res
 
 
 def test_no_prose_is_lost(results: Results) -> None:
+    assert sum(total for _, total in results.lost.values()) > 300_000, "the oracle finds prose"
     assert sum(lost for lost, _ in results.lost.values()) <= MAX_LOST_FRACTION * sum(
         total for _, total in results.lost.values()
     )
