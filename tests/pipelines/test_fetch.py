@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -138,14 +137,11 @@ def test_default_selects_licences_that_permit_reuse(
 @pytest.mark.parametrize(
     ("options", "selected"),
     [
-        (("--licences", "CC0"), {"PMC1200002.1"}),
         (("--licences", "TDM"), {"PMC1200005.1"}),
-        (("--licences", "TDM", "--sets", "open-access"), set()),
         (
             ("--licences", "CC-BY", "--sets", "all", "--drop-retracted"),
             {"PMC1200001.1", "PMC1200006.1", "PMC12900001.10"},
         ),
-        (("--licences", "unknown,CC-BY-NC"), {"PMC1200003.1", "PMC1200004.1"}),
         (
             ("--versions", "all", "--drop-retracted"),
             {"PMC1200001.1", "PMC1200002.1", "PMC12900001.2", "PMC12900001.10"},
@@ -195,51 +191,6 @@ def test_update_fetches_changed_and_removes_withdrawn_articles(
     assert len([path for path in paths if path.endswith(".xml")]) == 3
 
 
-def test_inventory_that_lacks_many_articles_removes_none(
-    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert fetch("pmc:") == 0
-    before = list_mirrored_articles(tmp_path)
-    bucket = FakeBucket(servers.root / "bucket")
-    for pmcid in (1200001, 1200002):
-        bucket.remove(pmcid)
-    bucket.publish_inventory(NEXT_DAY)
-    assert fetch("pmc:") == 1
-    assert "would be removed from the mirror" in capsys.readouterr().err
-    assert list_mirrored_articles(tmp_path) == before
-    assert fetch("pmc:", options=("--allow-removals",)) == 0
-    assert list_mirrored_articles(tmp_path) == before - {"PMC1200001.1", "PMC1200002.1"}
-
-
-def test_removal_of_many_articles_needs_a_word(
-    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    articles = [FakeArticle(number) for number in (*range(1200010, 1200014), *range(12900010, 12900014))]
-    bucket = FakeBucket(servers.root / "bucket")
-    for article in articles:
-        bucket.put_article(article)
-    bucket.publish_inventory(DAY)
-    assert fetch("pmc:") == 0
-    before, manifest_path = list_mirrored_articles(tmp_path), tmp_path / "mirror/manifest.json"
-    manifest = manifest_path.read_bytes()
-    # Each range loses few of its articles; a licence in another notation is unknown.
-    for article in articles[1:7]:
-        bucket.put_article(article, license_code="Creative Commons Attribution")
-    bucket.publish_inventory(NEXT_DAY)
-    for inputs in (("pmc:",), ("pmc:", "europepmc:")):
-        assert fetch(*inputs) == 1
-        stderr = capsys.readouterr().err
-        assert f"6 of the {len(before)} articles in {tmp_path}/mirror/pmc would be removed from it" in stderr
-        assert "PMC1200011.1: licence:unknown" in stderr
-        assert "--allow-removals" in stderr
-        assert "Nothing was removed" in stderr
-        assert list_mirrored_articles(tmp_path) == before
-        assert manifest_path.read_bytes() == manifest
-        assert not (tmp_path / "mirror/europepmc").exists()
-    assert fetch("pmc:", options=("--allow-removals",)) == 0
-    assert list_mirrored_articles(tmp_path) == before - {article.name for article in articles[1:7]}
-
-
 def test_replacement_of_many_files_by_small_ones_needs_a_word(
     servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -260,7 +211,7 @@ def test_replacement_of_many_files_by_small_ones_needs_a_word(
     assert (tmp_path / "mirror/europepmc" / names[0]).stat().st_size < 100
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe"])
+@pytest.mark.parametrize("content", [b"{", b"\xff\xfe"])
 def test_damaged_manifest_of_the_mirror_is_named(
     fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
 ) -> None:
@@ -308,15 +259,6 @@ def test_temporary_files_of_a_killed_run_are_removed(fetch: Fetch, tmp_path: Pat
     assert not [path for path in temporary_files if path.exists()]
 
 
-def test_copied_package_is_not_fetched_again(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
-    assert fetch("europepmc:") == 0
-    for path in (tmp_path / "mirror/europepmc").glob("*.gz"):
-        os.utime(path, (1, 1))
-    before = len(servers.requests)
-    assert fetch("europepmc:") == 0
-    assert [request.path for request in servers.requests[before:]] == ["europepmc/"]
-
-
 def test_broken_transfer_of_an_inventory_is_resumed(
     servers: FakeServer, fetch: Fetch, tmp_path: Path
 ) -> None:
@@ -332,32 +274,6 @@ def test_broken_transfer_of_an_inventory_is_resumed(
     assert fetch("pmc:") == 0
     assert [request.range for request in servers.requests_for(pattern)][-1] == "bytes=30-"
     assert not list((tmp_path / "mirror/pmc/inventory").iterdir())
-
-
-def test_inventory_without_a_checksum_is_named(
-    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for path in (servers.root / "bucket").rglob("manifest.checksum"):
-        path.unlink()
-    assert fetch("pmc:") == 0
-    assert "notice: PMC's inventory of 2026-11-01T01-00Z has no manifest.checksum" in capsys.readouterr().err
-    [notice] = load_mirror_manifest(tmp_path)["run"]["notices"]
-    assert "has no manifest.checksum" in notice
-
-
-def test_damaged_mirror_record_is_rewritten(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
-    assert fetch("pubmed:") == 0
-    for path in (tmp_path / "mirror/pubmed").rglob(".records/*.json"):
-        path.write_text("{}")
-    before = len(servers.requests_for("pubmed/*.gz"))
-    assert fetch("pubmed:") == 0
-    assert len(servers.requests_for("pubmed/*.gz")) == before
-
-
-def test_a_range_of_ids(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
-    assert fetch("pmc:[12900000-12900009]") == 0
-    assert list_mirrored_articles(tmp_path) == {"PMC12900001.10"}
-    assert len(servers.requests_for("bucket/metadata/*")) == 1
 
 
 def test_transient_faults_are_retried(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
@@ -392,15 +308,6 @@ def test_article_that_cannot_be_fetched_is_reported_and_the_rest_is_fetched(
     servers.clear_faults()
     assert fetch("pmc:") == 0
     assert "PMC1200002.1" in list_mirrored_articles(tmp_path)
-
-
-def test_package_that_cannot_be_fetched_is_reported(
-    servers: FakeServer, fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    servers.schedule_fault("europepmc/PMC21_PMC40.xml.gz", CorruptByte(20), times=None)
-    assert fetch("europepmc:") == 3
-    assert "PMC21_PMC40.xml.gz" in capsys.readouterr().err
-    assert [path.name for path in (tmp_path / "mirror/europepmc").glob("*.gz")] == ["PMC1_PMC20.xml.gz"]
 
 
 def test_connection_limit_is_respected(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
@@ -449,10 +356,7 @@ def test_default_mirror_is_in_the_working_directory(
     [
         ((), (), "--input is missing"),
         (("folder/",), (), "is no source that can be fetched"),
-        (("pmc:since=2026-11-01",), (), "has no need of since="),
-        (("pmc:[-3:]",), (), "no newest ones"),
         (("pmc:",), ("--licences", "none"), "none selects nothing"),
-        (("pmc:",), ("--licences", "CC-BI"), "did you mean CC-BY"),
     ],
 )
 def test_a_wrong_command_line_is_explained(
@@ -480,11 +384,6 @@ def test_mirror_into_an_output_directory_is_refused(
     assert "is an output of pubmed_to_shards. Choose another folder" in capsys.readouterr().err
     assert existing_file.read_text() == '{"pipeline": "pubmed_to_shards"}'
     assert not (tmp_path / "mirror" / "pubmed").exists()
-
-
-def test_range_without_articles_is_refused(fetch: Fetch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fetch("pmc:[99000000-]") == 2
-    assert "there are PMC0120xxxx to PMC1290xxxx" in capsys.readouterr().err
 
 
 @needs_data

@@ -64,11 +64,7 @@ def test_progress_within_a_file_and_after_the_last(notes: Path) -> None:
     look()
     with progress_notes.note_step("stage"):
         progress_notes.begin_item(100)  # an earlier run has staged it
-    assert seen == [
-        (250, "0/2 files"),
-        (300, "0/2 files, 1 fetched"),
-        (300, "1/2 files, 1 fetched"),
-    ]
+    assert seen == [(250, "0/2 files"), (300, "0/2 files, 1 fetched"), (300, "1/2 files, 1 fetched")]
     with progress_notes.note_step("finalize"):
         progress.update()
     with progress_notes.note_step("publish"):
@@ -118,10 +114,7 @@ def test_waits_are_shown_once_and_not_too_often(notes: Path, monkeypatch: pytest
     progress_notes.report_wait("it does again")
     progress.update()
     progress.close()
-    assert out.getvalue().splitlines() == [
-        "waiting: the server\\x1b[31m says no",
-        "waiting: it does again",
-    ]
+    assert out.getvalue().splitlines() == ["waiting: the server\\x1b[31m says no", "waiting: it does again"]
 
 
 def test_reports_are_counted_on_a_cluster(tmp_path: Path) -> None:

@@ -39,14 +39,7 @@ from tests.support.vocab.block_factories import save_encoder
 from tests.support.vocab.tiny_tokenizers import make_wordpiece
 
 Capture = pytest.CaptureFixture[str]
-PRETRAINING_OPTIONS = (
-    "--objective",
-    "bert",
-    "--max-seq-length",
-    "64",
-    "--validation-fraction",
-    "0.2",
-)
+PRETRAINING_OPTIONS = ("--objective", "bert", "--max-seq-length", "64", "--validation-fraction", "0.2")
 
 
 @pytest.fixture(scope="module")

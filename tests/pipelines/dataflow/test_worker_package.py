@@ -94,8 +94,7 @@ def test_options_may_provide_the_package(option: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "option",
-    ["--extra_package=there/other-0.1.0-py3-none-any.whl", "--requirements_file=x", "--region=x"],
+    "option", ["--extra_package=there/other-0.1.0-py3-none-any.whl", "--requirements_file=x", "--region=x"]
 )
 def test_options_without_the_package_are_refused(option: str) -> None:
     with pytest.raises(UsageError, match=r"--sdk_container_image.*make wheel.*--extra_package=dist/"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.support.corpus.jats_articles import article_xml, write_files
+from tests.support.corpus.jats_articles import write_files
 from tests.support.corpus.overlap_sources import (
     EXPECTED_OVERLAP,
     OVERLAP_ARTICLES,
@@ -20,7 +20,7 @@ from tests.support.corpus.overlap_sources import (
 )
 from tests.support.corpus.pubmed_xml import pubmed_set_xml
 from tests.support.fork_server import run_beam
-from tests.support.outputs import load_documents, load_manifest, published_digests
+from tests.support.outputs import load_manifest, published_digests
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -132,34 +132,3 @@ def test_number_of_workers_and_spelling_of_the_folder_change_no_byte(
     completed = run_beam("run", "pmc_to_shards", *two_worker_arguments)
     assert completed.returncode == 0, completed.stderr
     assert published_digests(tmp_path / "one") == published_digests(tmp_path / "two")
-
-
-def test_overlap_of_unrelated_articles_is_empty(abstracts: Path, tmp_path: Path, run_pmc: Run) -> None:
-    articles = write_files(tmp_path / "in", {"PMC77.xml": article_xml(77)})
-    assert run_pmc("--input", articles, "--find-overlap-with", abstracts, "--output", tmp_path / "out") == 0
-    assert read_overlap(tmp_path / "out") == []
-    command = make_export_command(abstracts, tmp_path / "out")
-    exported = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert exported.count("Abstract ") == len(load_documents(abstracts)) == 5
-
-
-def test_folder_without_abstracts_is_refused(
-    abstracts: Path, tmp_path: Path, run_pmc: Run, capsys: Capture
-) -> None:
-    articles = write_files(tmp_path / "in", OVERLAP_ARTICLES)
-    assert run_pmc("--input", articles, "--output", tmp_path / "full") == 0
-    (tmp_path / "empty").mkdir()
-    (abstracts / "manifest.json").unlink()
-    for folder, message in (
-        (tmp_path / "full", "it was made by pmc_to_shards. Give the --output of beam run pubmed_to_shards"),
-        (tmp_path / "empty", "no manifest.json"),
-        (tmp_path / "nowhere", "does not exist: it is not a finished output"),
-        (abstracts, "no manifest.json"),
-    ):
-        capsys.readouterr()
-        assert run_pmc("--input", articles, "--find-overlap-with", folder, "--output", tmp_path / "out") == 2
-        error = capsys.readouterr().err
-        assert f"--find-overlap-with: {folder}" in error
-        assert ".. See" not in error
-        assert message in error
-        assert not (tmp_path / "out").exists()

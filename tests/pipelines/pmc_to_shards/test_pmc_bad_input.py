@@ -23,7 +23,6 @@ from tests.support.corpus.jats_articles import (
     zip_articles,
 )
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
-from tests.support.full_disk import check_resumption
 from tests.support.outputs import load_documents, load_manifest, published_digests
 
 Run = Callable[..., int]
@@ -42,27 +41,24 @@ BAD_CONTAINERS = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_CONTAINERS)
-def test_a_bad_container_is_named_and_nothing_of_it_is_used(
-    name: str, tmp_path: Path, run_pmc: Run, capsys: Capture
+def test_bad_containers_are_named_and_nothing_of_them_is_used(
+    tmp_path: Path, run_pmc: Run, capsys: Capture
 ) -> None:
-    data, message = BAD_CONTAINERS[name]
-    inputs = write_files(tmp_path / "in", {**GOOD_ARTICLES, name: data})
-    output = tmp_path / "out"
+    files = {name: data for name, (data, _) in BAD_CONTAINERS.items()}
+    inputs, output = write_files(tmp_path / "in", {**GOOD_ARTICLES, **files}), tmp_path / "out"
     assert run_pmc("--input", inputs, "--output", output) == 3
     stderr = capsys.readouterr().err
-    assert f"1 of 2 files cannot be used ({inputs / name}: " in stderr
-    assert message in stderr
+    assert "5 of 6 files cannot be used (" in stderr
     assert "--max-bad-files" in stderr
     assert not (output / "manifest.json").exists()
-    [entry] = map(json.loads, (output / "rejected/files.jsonl").read_text().splitlines())
-    assert entry["file"] == str(inputs / name)
-    assert run_pmc("--input", inputs, "--output", output, "--max-bad-files", 0.5) == 0
-    stderr = capsys.readouterr().err
-    assert f"bad file: {inputs / name}: " in stderr
-    assert message in stderr
+    entries = [json.loads(line) for line in (output / "rejected/files.jsonl").read_text().splitlines()]
+    details = {entry["file"]: entry["detail"] for entry in entries}
+    assert details.keys() == {str(inputs / name) for name in BAD_CONTAINERS}
+    assert all(message in details[str(inputs / name)] for name, (_, message) in BAD_CONTAINERS.items())
+    assert run_pmc("--input", inputs, "--output", output, "--max-bad-files", 1) == 0
+    assert f"bad file: {inputs / 'a.zip'}: " in capsys.readouterr().err
     assert list(load_documents(output)) == ["pmc:PMC11.1", "pmc:PMC12.1"]
-    assert load_manifest(output)["bad_files"][0]["path"] == str(inputs / name)
+    assert {entry["path"] for entry in load_manifest(output)["bad_files"]} == details.keys()
 
 
 def test_files_that_declare_a_wrong_encoding_are_counted(
@@ -79,36 +75,35 @@ def test_files_that_declare_a_wrong_encoding_are_counted(
     assert "Naïve α-cells sleep." in load_documents(tmp_path / "out")["pmc:PMC13.1"]["sentences"]
 
 
-BAD_ARTICLES: dict[str, tuple[str | bytes, str]] = {
-    "malformed-xml": (article_xml(13, "<i>One.")[:-9] + "</article>", "PMC13.xml"),
-    "truncated-xml": (article_xml(13)[:-30], "PMC13.xml"),
-    "unknown-entity": (article_xml(13, "One &nosuch; two."), "PMC13.xml"),
-    "no-id": (article_xml(None), "PMC13.xml"),
-    "not-xml": (b"PMC13\n", "PMC13.xml"),
-    "wrong-root": (pubmed_set_xml(citation_xml(1)), "PMC13.xml"),
+BAD_ARTICLES: dict[str, tuple[str, str | bytes]] = {
+    "PMC13.xml": ("malformed-xml", article_xml(13, "<i>One.")[:-9] + "</article>"),
+    "PMC14.xml": ("truncated-xml", article_xml(14)[:-30]),
+    "PMC15.xml": ("unknown-entity", article_xml(15, "One &nosuch; two.")),
+    "PMC16.xml": ("no-id", article_xml(None)),
+    "PMC17.xml": ("not-xml", b"PMC17\n"),
+    "PMC18.xml": ("wrong-root", pubmed_set_xml(citation_xml(1))),
 }
 
 
-@pytest.mark.parametrize("case", BAD_ARTICLES)
-def test_bad_article_is_rejected_and_the_others_are_used(
-    case: str, tmp_path: Path, run_pmc: Run, capsys: Capture
+def test_bad_articles_are_rejected_and_the_others_are_used(
+    tmp_path: Path, run_pmc: Run, capsys: Capture
 ) -> None:
-    xml, name = BAD_ARTICLES[case]
-    inputs = write_files(tmp_path / "in", {**GOOD_ARTICLES, name: xml})
+    files = {name: xml for name, (_, xml) in BAD_ARTICLES.items()}
+    inputs = write_files(tmp_path / "in", {**GOOD_ARTICLES, **files})
     assert run_pmc("--input", inputs, "--output", tmp_path / "out", "--max-rejected", 0) == 3
     stderr = capsys.readouterr().err
-    assert f"1 of 3 records were rejected ({case}: 1)" in stderr
-    assert f"{name}, record 2: " in stderr
-    assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 0
+    assert "6 of 8 records were rejected (" in stderr
+    assert "PMC13.xml, record 2: " in stderr
+    assert run_pmc("--input", inputs, "--output", tmp_path / "out", "--max-rejected", 1) == 0
     assert list(load_documents(tmp_path / "out")) == ["pmc:PMC11.1", "pmc:PMC12.1"]
-    assert load_manifest(tmp_path / "out")["funnel"][f"rejected: {case}"] == 1
+    funnel = load_manifest(tmp_path / "out")["funnel"]
+    assert {f"rejected: {case}": 1 for case, _ in BAD_ARTICLES.values()}.items() <= funnel.items()
     [rejects_path] = (tmp_path / "out/rejected").glob("*.jsonl")
-    entry = json.loads(rejects_path.read_text())
-    assert entry["reason"] == case
-    assert entry["file"].endswith(name)
-    # With the article repaired, the same command gives the output of a run from scratch.
-    (inputs / name).unlink()
-    write_files(inputs, {"PMC13.xml": article_xml(13)})
+    entries = [json.loads(line) for line in rejects_path.read_text().splitlines()]
+    reasons = {Path(entry["file"]).name: entry["reason"] for entry in entries}
+    assert reasons == {name: case for name, (case, _) in BAD_ARTICLES.items()}
+    # With the articles repaired, the same command gives the output of a run from scratch.
+    write_files(inputs, {f"PMC{number}.xml": article_xml(number) for number in range(13, 19)})
     assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 0
     assert run_pmc("--input", inputs, "--output", tmp_path / "fresh") == 0
     assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
@@ -173,38 +168,6 @@ def test_missing_input_is_refused(
     assert input_name in stderr
     assert "Give a folder, a file or a quoted glob" in stderr
     assert not (tmp_path / "out").exists()
-
-
-def test_run_resumes_after_a_full_disk(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
-    """Some of the first writes fail in turn."""
-    check_resumption(lambda output: run_pmc("--output", output), tmp_path, (0, 1, 2, 3, 5), capsys)
-
-
-def test_an_output_that_is_somebody_elses(tmp_path: Path, run: Run, run_pmc: Run, capsys: Capture) -> None:
-    write_files(tmp_path / "thesis", {"thesis.tex": "dear to its author"})
-    assert run_pmc("--output", tmp_path / "thesis") == 2
-    assert "thesis.tex" in capsys.readouterr().err
-
-    assert run("--output", tmp_path / "abstracts") == 0
-    before = published_digests(tmp_path / "abstracts")
-    assert run_pmc("--output", tmp_path / "abstracts") == 2
-    stderr = capsys.readouterr().err
-    assert (
-        "abstracts was written by pubmed_to_shards, and this is pmc_to_shards. Choose another --output"
-        in stderr
-    )
-    assert published_digests(tmp_path / "abstracts") == before
-
-
-def test_output_of_another_configuration_is_refused(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:
-    assert run_pmc("--output", tmp_path / "out") == 0
-    before = published_digests(tmp_path / "out")
-    assert run_pmc("--output", tmp_path / "out", "--include-parts", "body") == 2
-    stderr = capsys.readouterr().err
-    assert "parts was ['abstract'," in stderr
-    assert "now ['body']" in stderr
-    assert "Choose another --output" in stderr
-    assert published_digests(tmp_path / "out") == before
 
 
 def test_article_that_changes_during_reading_is_refused(

@@ -20,7 +20,7 @@ from tests.support.corpus.jats_articles import article_xml
 from tests.support.outputs import load_documents, load_manifest, published_digests
 from tests.support.servers.fake_pmc_bucket import ARTICLES, FakeArticle, FakeBucket, create_bucket
 from tests.support.servers.fake_server import FakeServer
-from tests.support.servers.server_faults import CorruptByte, NotFound, ServiceUnavailable
+from tests.support.servers.server_faults import CorruptByte, NotFound
 from tests.support.servers.server_pages import create_europepmc_server
 
 Run = Callable[..., int]
@@ -108,20 +108,6 @@ def test_europe_pmcs_packages_are_fetched_and_processed(
     assert set(manifest["run"]["retrieved_at"]["files"]) == set(PACKAGES)
     assert run_pmc("--input", servers.root / "europepmc", "--output", tmp_path / "local") == 0
     assert digest_without_manifest(tmp_path / "out") == digest_without_manifest(tmp_path / "local")
-
-
-def test_packages_missing_from_the_listing_are_kept_from_the_mirror(
-    servers: FakeServer, tmp_path: Path, run_pipeline: Run, capsys: Capture
-) -> None:
-    assert run_pipeline("europepmc:") == 0
-    before = digest_without_manifest(tmp_path / "out")
-    (servers.root / "europepmc/PMC21_PMC40.xml.gz").unlink()
-    capsys.readouterr()
-    assert run_pipeline("europepmc:") == 0
-    assert digest_without_manifest(tmp_path / "out") == before
-    assert "The listing has no PMC21_PMC40.xml.gz, which the mirror holds" in capsys.readouterr().err
-    assert run_pipeline("europepmc:[1-20]", output="range") == 0
-    assert "notice" not in capsys.readouterr().err
 
 
 def test_rerun_without_changes_does_nothing(
@@ -238,10 +224,7 @@ def test_withdrawn_article_is_removed_and_counted(
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--licences", "CC0"), ["pmc:PMC1200002.1"]),
         (("--licences", "CC-BY,CC-BY-NC"), [KEPT_IDS[0], "pmc:PMC1200003.1", *KEPT_IDS[2:]]),
-        (("--licences", "TDM"), ["pmc:PMC1200005.1"]),
-        (("--drop-retracted",), [*KEPT_IDS[:2], KEPT_IDS[3]]),
         (("--keep-ocr",), [*KEPT_IDS[:2], "pmc:PMC1200006.1", *KEPT_IDS[2:]]),
         (("--preset", "bio-electra-pp"), [*(f"pmc:PMC120000{n}.1" for n in (1, 2, 3, 4, 5, 7)), KEPT_IDS[3]]),
     ],
@@ -327,17 +310,6 @@ def test_mended_article_of_an_offline_mirror_is_read(tmp_path: Path, run_pipelin
     assert digest_without_manifest(tmp_path / "out") == digest_without_manifest(tmp_path / "before")
 
 
-def test_range_without_any_fetched_article_is_retried(
-    servers: FakeServer, tmp_path: Path, run_pipeline: Run, capsys: Capture
-) -> None:
-    servers.schedule_fault("bucket/metadata/PMC12900001*", CorruptByte(20), times=None)
-    assert run_pipeline("pmc:") == 3
-    assert "1 articles of 4 could not be fetched" in capsys.readouterr().err
-    servers.clear_faults()
-    assert run_pipeline("pmc:") == 0
-    assert list(load_documents(tmp_path / "out")) == KEPT_IDS
-
-
 def test_article_missing_from_the_bucket_is_no_error(
     servers: FakeServer, tmp_path: Path, run_pipeline: Run
 ) -> None:
@@ -357,33 +329,6 @@ def test_a_package_that_cannot_be_fetched_stops_publication(
     servers.clear_faults()
     assert run_pipeline("europepmc:", "pmc:") == 0
     assert len(load_documents(tmp_path / "out")) == 7
-
-
-def test_article_with_malformed_xml_is_rejected_alone(
-    servers: FakeServer, tmp_path: Path, run_pipeline: Run, capsys: Capture
-) -> None:
-    open_bucket(tmp_path).put_article(
-        FakeArticle(1200001, text="One of many words. " * 4000 + "An <i>odd one.")
-    )
-    open_bucket(tmp_path).publish_inventory(DAY)
-    assert run_pipeline("pmc:", options=("--max-rejected", 0)) == 3
-    assert "1 of 4 records were rejected (malformed-xml: 1)" in capsys.readouterr().err
-    assert run_pipeline("pmc:") == 0
-    assert list(load_documents(tmp_path / "out")) == KEPT_IDS[1:]
-
-
-def test_run_resumes_after_a_network_failure(
-    servers: FakeServer, tmp_path: Path, run_pipeline: Run, capsys: Capture
-) -> None:
-    servers.schedule_fault("bucket/PMC12900001*.xml", ServiceUnavailable(), times=None)
-    servers.schedule_fault("bucket/PMC*.xml", ServiceUnavailable(), times=None)
-    assert run_pipeline("pmc:") != 0
-    stderr = capsys.readouterr().err
-    assert "503" in stderr or "could not be fetched" in stderr
-    servers.clear_faults()
-    assert run_pipeline("pmc:") == 0
-    assert run_pipeline("pmc:", output="whole") == 0
-    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "whole")
 
 
 def test_missing_network_stops_the_run_before_writing(tmp_path: Path, run_pmc: Run, capsys: Capture) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,31 +10,8 @@ import pytest
 from tests.support.corpus.jats_articles import article_xml, europepmc_package_xml, write_files, zip_articles
 from tests.support.fork_server import interrupt_when, kill_when, run_beam, start_beam
 from tests.support.outputs import load_documents, load_manifest, published_digests
-from tests.support.paths import PMC_SAMPLE
 
 Run = Callable[..., int]
-
-
-def test_order_and_location_of_inputs_change_no_byte(tmp_path: Path, run_pmc: Run) -> None:
-    files = sorted(PMC_SAMPLE.iterdir(), reverse=True)
-    inputs = [word for path in files for word in ("--input", os.path.relpath(path))]
-    assert run_pmc("--input", PMC_SAMPLE, "--output", tmp_path / "a") == 0
-    assert run_pmc(*inputs, "--output", tmp_path / "b") == 0
-    assert published_digests(tmp_path / "a") == published_digests(tmp_path / "b")
-    shutil.copytree(PMC_SAMPLE, tmp_path / "elsewhere")
-    assert run_pmc("--input", tmp_path / "elsewhere", "--output", tmp_path / "c") == 0
-    assert published_digests(tmp_path / "a") == published_digests(tmp_path / "c")
-
-
-def test_rerunning_a_finished_run_does_nothing(
-    tmp_path: Path, run_pmc: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_pmc("--output", tmp_path) == 0
-    modified = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
-    capsys.readouterr()
-    assert run_pmc("--output", tmp_path) == 0
-    assert "nothing to do" in capsys.readouterr().out
-    assert modified == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
 
 
 def test_update_rewrites_only_the_affected_shards(
@@ -104,8 +79,7 @@ def _write_large_input(folder: Path) -> Path:
     for group in range(5):
         numbers = range(group * 10_000 + 1, group * 10_000 + 61)
         write_files(
-            folder,
-            {f"PMC{n}.1.xml": article_xml(n, title=f"Part {n % 10_000}", body=text) for n in numbers},
+            folder, {f"PMC{n}.1.xml": article_xml(n, title=f"Part {n % 10_000}", body=text) for n in numbers}
         )
     numbers = range(900_001, 900_201)
     write_files(

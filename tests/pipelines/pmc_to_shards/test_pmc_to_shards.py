@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -109,14 +107,6 @@ def test_every_article_is_kept_or_dropped_with_a_reason(full_text: Path) -> None
     assert dropped["pmc:PMC9990013.1"] == "language"
 
 
-def test_shards_are_as_the_manifest_lists_them(full_text: Path) -> None:
-    assert pq.read_table(full_text / "data").num_rows == len(load_documents(full_text))
-    for shard in load_manifest(full_text)["outputs"]:
-        data = (full_text / shard["file"]).read_bytes()
-        assert (shard["sha256"], shard["bytes"]) == (hashlib.sha256(data).hexdigest(), len(data))
-        assert pq.read_metadata(full_text / shard["file"]).num_rows == shard["rows"]
-
-
 def test_manifest_lists_a_range_as_one_input(full_text: Path) -> None:
     manifest = load_manifest(full_text)
     range_input, package_input = manifest["inputs"]
@@ -130,14 +120,6 @@ def test_manifest_lists_a_range_as_one_input(full_text: Path) -> None:
     assert manifest["config"]["document_config"]["licences"] == ["CC0", "CC-BY", "CC-BY-SA"]
     assert "Each article is under the licence in its row" in manifest["notice"]
     assert manifest["pipeline"] == "pmc_to_shards"
-
-
-def test_export(full_text: Path) -> None:
-    command = [sys.executable, "-m", "bioshards.corpus"]
-    text = subprocess.run([*command, "export", full_text], capture_output=True, text=True, check=True).stdout
-    assert [block.split("\n") for block in text.rstrip("\n").split("\n\n")] == [
-        row["sentences"] for row in load_documents(full_text).values()
-    ]
 
 
 def test_show_beside_the_source(full_text: Path, capsys: pytest.CaptureFixture[str]) -> None:

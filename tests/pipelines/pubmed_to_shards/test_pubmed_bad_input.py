@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import gzip
+import hashlib
+import io
 import json
 import os
 import shutil
@@ -15,10 +18,8 @@ import pytest
 
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli, shards
-from bioshards.pipelines.cli import PIPELINES
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
-from tests.support.full_disk import check_resumption
 from tests.support.outputs import load_documents, load_manifest, published_digests
 
 Run = Callable[..., int]
@@ -44,46 +45,42 @@ BAD_FILES = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_FILES)
-def test_a_bad_file_is_named_and_fails_the_run_at_its_end(
-    case: str, tmp_path: Path, run: Run, capsys: Capture
-) -> None:
-    data, message = BAD_FILES[case]
-    (tmp_path / "pubmed26n0001.xml").write_bytes(GOOD)
-    bad_path = tmp_path / "pubmed26n0002.xml"
-    bad_path.write_bytes(data)
-    output = tmp_path / "out"
-    assert run("--input", tmp_path, "--output", output) == 3
+def test_bad_files_are_named_and_fail_the_run_at_its_end(tmp_path: Path, run: Run, capsys: Capture) -> None:
+    inputs, output = tmp_path / "in", tmp_path / "out"
+    inputs.mkdir()
+    (inputs / "pubmed26n0001.xml").write_bytes(GOOD)
+    messages = {}
+    for number, (data, message) in enumerate(BAD_FILES.values(), 2):
+        messages[str(inputs / f"pubmed26n{number:04d}.xml")] = message
+        (inputs / f"pubmed26n{number:04d}.xml").write_bytes(data)
+    first = min(messages)
+    assert run("--input", inputs, "--output", output) == 3
     stderr = capsys.readouterr().err
-    assert str(bad_path) in stderr
-    assert message in stderr
+    assert first in stderr
     assert "--max-bad-files" in stderr
-    assert f"bad file: {bad_path}: " in stderr
     assert not (output / "manifest.json").exists()
-    [entry] = map(json.loads, (output / "rejected" / "files.jsonl").read_text().splitlines())
-    assert entry["file"] == str(bad_path)
-    assert message in entry["detail"]
-    assert (
-        "root:" not in stderr + (output / "rejected" / "files.jsonl").read_text()
-    )  # no content of /etc/passwd
+    entries = (output / "rejected" / "files.jsonl").read_text()
+    details = {entry["file"]: entry["detail"] for entry in map(json.loads, entries.splitlines())}
+    assert details.keys() == messages.keys()
+    assert [path for path, message in messages.items() if message not in details[path]] == []
+    assert "root:" not in stderr + entries  # no content of /etc/passwd
 
     # --max-rejected is for records: it allows no bad file.
-    assert run("--input", tmp_path, "--output", output, "--max-rejected", 1) == 3
-    # With a higher --max-bad-files the run succeeds and lists the bad file.
+    assert run("--input", inputs, "--output", output, "--max-rejected", 1) == 3
+    # With a higher --max-bad-files the run succeeds and lists the bad files.
     capsys.readouterr()
-    assert run("--input", tmp_path, "--output", output, "--max-bad-files", 0.5) == 0
-    [line] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("bad file: ")]
-    assert line.startswith(f"bad file: {bad_path}: ")
-    assert message in line
+    assert run("--input", inputs, "--output", output, "--max-bad-files", 1) == 0
+    stderr = capsys.readouterr().err
+    assert f"bad file: {first}: {details[first]}" in stderr
     assert set(load_documents(output)) == {"pubmed:1", "pubmed:2"}
-    assert load_manifest(output)["bad_files"][0]["path"] == str(bad_path)
+    assert [entry["path"] for entry in load_manifest(output)["bad_files"]] == sorted(messages)
 
-    # With the file repaired, the same command gives the output of a run from scratch.
-    bad_path.write_bytes(pubmed_set_xml(citation_xml(3)))
-    assert run("--input", tmp_path, "--output", output) == 0
-    fresh = tmp_path / "fresh"
-    assert run("--input", tmp_path / "pubmed26n0001.xml", "--input", bad_path, "--output", fresh) == 0
-    assert published_digests(output) == published_digests(fresh)
+    # With the files repaired, the same command gives the output of a run from scratch.
+    for number, path in enumerate(messages, 3):
+        Path(path).write_bytes(pubmed_set_xml(citation_xml(number)))
+    assert run("--input", inputs, "--output", output) == 0
+    assert run("--input", inputs, "--output", tmp_path / "fresh") == 0
+    assert published_digests(output) == published_digests(tmp_path / "fresh")
 
 
 def test_a_bad_file_is_the_message_if_there_is_no_other(tmp_path: Path, run: Run, capsys: Capture) -> None:
@@ -174,11 +171,9 @@ JOURNAL_MESSAGE = "--journals letters on nothin matches no record (did you mean 
 @pytest.mark.parametrize(
     ("options", "exit_code", "messages"),
     [
-        (("--journals", "Letters on Nothin"), 3, [JOURNAL_MESSAGE]),
         (("--journals", "Letters on Nothin;Letters on Nothing"), 0, [JOURNAL_MESSAGE]),
         (("--journals", "Letters on Nothing;Gulls"), 0, ["--journals gulls matches no record"]),
         (("--mesh", "Hemels"), 3, ["--mesh hemels matches no record (did you mean Humans?)"]),
-        (("--drop-mesh", "Humanz"), 0, ["--drop-mesh humanz matches no record (did you mean Humans?)"]),
         (("--journals", "Letters on Nothing", "--mesh", "Humans"), 0, []),
     ],
 )
@@ -215,27 +210,27 @@ BAD_RECORDS = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_RECORDS)
-def test_a_bad_record_is_rejected_and_the_others_are_used(
-    case: str, tmp_path: Path, run: Run, capsys: Capture
-) -> None:
-    raw = BAD_RECORDS[case].encode("utf-8", "surrogateescape")
+def test_bad_records_are_rejected_and_the_others_are_used(tmp_path: Path, run: Run, capsys: Capture) -> None:
+    raw_records = {name: xml.encode("utf-8", "surrogateescape") for name, xml in BAD_RECORDS.items()}
     source = tmp_path / "pubmed26n0001.xml"
-    source.write_bytes(GOOD.replace(b"</PubmedArticleSet>", raw + b"</PubmedArticleSet>"))
+    end = b"</PubmedArticleSet>"
+    source.write_bytes(GOOD.replace(end, b"".join(raw_records.values()) + end))
     assert run("--input", source, "--output", tmp_path / "out", "--max-rejected", 0) == 3
-    assert f"1 of 3 records were rejected ({case}: 1)" in capsys.readouterr().err
-    assert run("--input", source, "--output", tmp_path / "out") == 0
+    stderr = capsys.readouterr().err
+    assert "6 of 8 records were rejected (" in stderr
+    assert all(f"{case}: 1" in stderr for case in BAD_RECORDS)
+    assert run("--input", source, "--output", tmp_path / "out", "--max-rejected", 1) == 0
     assert set(load_documents(tmp_path / "out")) == {"pubmed:1", "pubmed:2"}
-    assert load_manifest(tmp_path / "out")["funnel"][f"rejected: {case}"] == 1
+    funnel = load_manifest(tmp_path / "out")["funnel"]
+    assert {f"rejected: {case}": 1 for case in BAD_RECORDS}.items() <= funnel.items()
     [rejects_path] = (tmp_path / "out" / "rejected").glob("*.jsonl")
-    entry = json.loads(rejects_path.read_text())
-    assert (entry["file"], entry["position"], entry["reason"]) == ("pubmed26n0001.xml", 2, case)
-    if case == "invalid-utf-8":
-        import base64
-
-        assert base64.b64decode(entry["raw_base64"]) == raw
-    else:
-        assert entry["raw"].encode() == raw
+    entries = [json.loads(line) for line in rejects_path.read_text().splitlines()]
+    assert [(entry["file"], entry["position"], entry["reason"]) for entry in entries] == [
+        (source.name, position, case) for position, case in enumerate(BAD_RECORDS, 2)
+    ]
+    for entry in entries:
+        raw = base64.b64decode(entry["raw_base64"]) if "raw_base64" in entry else entry["raw"].encode()
+        assert raw == raw_records[entry["reason"]]
 
 
 def test_name_of_a_bad_file_reaches_no_terminal_raw(tmp_path: Path, run: Run, capsys: Capture) -> None:
@@ -253,8 +248,6 @@ def test_md5_mismatch_is_reported_with_the_file(tmp_path: Path, run: Run, capsys
     sidecar.write_text("MD5(pubmed26n0001.xml)= 00000000000000000000000000000000\n")
     assert run("--input", source, "--output", tmp_path / "out") == 3
     assert "download it again" in capsys.readouterr().err
-    import hashlib
-
     sidecar.write_text(f"MD5(pubmed26n0001.xml)= {hashlib.md5(GOOD).hexdigest()}\n")
     assert run("--input", source, "--output", tmp_path / "out") == 0
 
@@ -279,63 +272,33 @@ def test_missing_input_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_file_without_read_permission_is_reported(
-    tmp_path: Path, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+class FailingFile(io.BytesIO):
+    """A file on a disk that fails."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.mark.parametrize("message", ["Permission denied", "Input/output error"])
+def test_file_that_cannot_be_read_is_reported(
+    message: str, tmp_path: Path, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = tmp_path / "pubmed26n0001.xml"
     source.write_bytes(GOOD)
     original_open = LocalStorage.open
 
-    def open_or_refuse(self: LocalStorage, path: str) -> BinaryIO:
-        if path == str(source):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-        return original_open(self, path)
+    def open_or_fail(self: LocalStorage, path: str) -> BinaryIO:
+        if path != str(source):
+            return original_open(self, path)
+        if message == "Permission denied":
+            raise PermissionError(errno.EACCES, message, path)
+        return FailingFile()
 
-    monkeypatch.setattr(LocalStorage, "open", open_or_refuse)
+    monkeypatch.setattr(LocalStorage, "open", open_or_fail)
     assert run("--input", source, "--output", tmp_path / "out") == 3
     stderr = capsys.readouterr().err
     assert str(source) in stderr
-    assert "Permission denied" in stderr
-
-
-def test_read_error_of_the_disk_is_reported(
-    tmp_path: Path, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = tmp_path / "pubmed26n0001.xml"
-    source.write_bytes(GOOD)
-
-    class FailingFile:
-        def __enter__(self) -> FailingFile:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-
-        def read(self, size: int) -> bytes:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    original_open = LocalStorage.open
-    monkeypatch.setattr(
-        LocalStorage,
-        "open",
-        lambda self, path: FailingFile() if path == str(source) else original_open(self, path),
-    )
-    assert run("--input", source, "--output", tmp_path / "out") == 3
-    assert "Input/output error" in capsys.readouterr().err
-
-
-def test_run_resumes_after_a_full_disk(tmp_path: Path, run: Run, capsys: Capture) -> None:
-    """Each of the first writes fails in turn."""
-    check_resumption(lambda output: run("--output", output), tmp_path, range(6), capsys)
-
-
-def test_output_of_another_configuration_is_refused(tmp_path: Path, run: Run, capsys: Capture) -> None:
-    assert run("--output", tmp_path / "out") == 0
-    before = published_digests(tmp_path / "out")
-    assert run("--output", tmp_path / "out", "--min-abstract-words", 50) == 2
-    stderr = capsys.readouterr().err
-    assert "min_abstract_words was 0, now 50" in stderr
-    assert "Choose another --output" in stderr
-    assert published_digests(tmp_path / "out") == before
+    assert message in stderr
 
 
 def test_output_of_another_format_version_is_refused(
@@ -350,19 +313,6 @@ def test_output_of_another_format_version_is_refused(
     assert "languages" not in stderr
 
 
-def test_folder_with_foreign_files_is_refused(tmp_path: Path, run: Run, capsys: Capture) -> None:
-    (tmp_path / "thesis.tex").write_text("dear to its author")
-    assert run("--output", tmp_path) == 2
-    assert "thesis.tex" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-
-
-def test_unwritable_output_is_refused(tmp_path: Path, run: Run, capsys: Capture) -> None:
-    (tmp_path / "file").write_text("")
-    assert run("--output", tmp_path / "file" / "out") == 2
-    assert "cannot be written" in capsys.readouterr().err
-
-
 def test_run_that_keeps_no_document_fails(tmp_path: Path, run: Run, capsys: Capture) -> None:
     assert run("--output", tmp_path / "out", "--min-pmid", 2_000_000_000) == 3
     assert "no document was kept (records: 112, " in capsys.readouterr().err
@@ -373,26 +323,16 @@ def test_run_that_keeps_no_document_fails(tmp_path: Path, run: Run, capsys: Capt
     ("arguments", "message"),
     [
         (["--outptu", "x"], "unknown option --outptu (did you mean --output?)"),
-        (["--output", "x", "--min-abstract-word", "5"], "did you mean --min-abstract-words?"),
         (["--output", "x", "--tmp_location=y"], "did you mean --temp_location?"),
-        (["--output", "x", "--workers", "0"], "0 is below 1"),
         (["--output", "x", "--max-rejected", "5"], "5 is not between 0 and 1"),
-        (["--output", "x", "--preset", "bert"], "invalid choice: 'bert'"),
         (["--output", "x", "stray"], "stray is no option"),
-        (["--output", "x", "--out", "y"], "unknown option --out "),
         (["--output", "x", "--keep-title-only", "--no-titles"], "titles are left out"),
-        (
-            ["--output", "x", "--languages", "eng,english"],
-            "english is no code of a language: did you mean eng",
-        ),
         (["--output", "x", "--dry-run", "--languages", "germn"], "did you mean ger (German)?"),
-        (["--output", "x", "--drop-languages", "germn"], "did you mean ger (German)?"),
         (
             ["--output", "x", "--mesh", "branch:Sleep"],
             "branch:sleep needs the tree of MeSH: --mesh-tree FILE",
         ),
         (["--output", "x", "--mesh-tree", "tree"], "--mesh-tree tree: there is no such file"),
-        (["--output", "x", "--mesh-tree", "."], "--mesh-tree . cannot be read: Is a directory"),
         (["--output", "x", "--mesh-tree", "ids"], "--mesh-tree: ids, line 1 is no line of a MeSH tree"),
         (
             ["--output", "x", "--drop-mesh", "branch:Slepe", "--mesh-tree", "mtrees.bin"],
@@ -452,20 +392,6 @@ def test_beam_command_line(capsys: Capture) -> None:
     assert "--min-abstract-words WORDS" in capsys.readouterr().out
 
 
-def test_list_and_help_import_neither_beam_nor_extras() -> None:
-    import subprocess
-    import sys
-
-    commands = [["list"], *(["run", name, "--help"] for name in PIPELINES)]
-    code = (
-        "import sys; from bioshards.pipelines import cli\n"
-        f"for words in {commands!r}:\n"
-        "    assert cli.main(words) == 0\n"
-        "    assert not {'apache_beam', 'tokenizers'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
 @pytest.mark.parametrize("path", ["gs:/bucket/out", "gs:bucket/out", "s3:/bucket/out"])
 def test_bucket_url_with_a_missing_slash_is_refused(
     path: str, run: Run, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -477,29 +403,21 @@ def test_bucket_url_with_a_missing_slash_is_refused(
     assert not list(tmp_path.iterdir())
 
 
-def test_worker_failure_is_reported_in_one_line(tmp_path: Path, run: Run) -> None:
-    """The folder of staged files is replaced by a file, so that writing fails in a worker."""
-    output = tmp_path / "out"
-    assert run("--output", output) == 0
-    (output / "manifest.json").unlink()
-    shutil.rmtree(output / ".bioshards" / "staged")
-    (output / ".bioshards" / "staged").write_text("in the way")
-    completed = run_beam("run", "pubmed_to_shards", "--workers", 2, "--output", output)
-    assert completed.returncode == 1
-    (error,) = [line for line in completed.stderr.splitlines() if not line.startswith("staging")]
-    assert error.startswith("beam: the run failed: ")
-
-
-def test_worker_failure_is_reported_without_a_writable_log(tmp_path: Path, run: Run) -> None:
-    """The log of the workers is on a full disk; the run still ends with its error."""
+@pytest.mark.parametrize("has_log", [True, False])
+def test_worker_failure_is_reported_in_one_line(has_log: bool, tmp_path: Path, run: Run) -> None:
+    """The folder of staged files is replaced by a file; without a log, the disk of the log is full."""
     work_folder = tmp_path / "out" / ".bioshards"
     assert run("--output", work_folder.parent) == 0
     (work_folder.parent / "manifest.json").unlink()
-    (work_folder / "workers.log").symlink_to("/dev/full")
+    if not has_log:
+        (work_folder / "workers.log").symlink_to("/dev/full")
     shutil.rmtree(work_folder / "staged")
     (work_folder / "staged").write_text("in the way")
     completed = run_beam("run", "pubmed_to_shards", "--workers", 2, "--output", work_folder.parent)
     assert completed.returncode == 1
+    if has_log:
+        (error,) = [line for line in completed.stderr.splitlines() if not line.startswith("staging")]
+        assert error.startswith("beam: the run failed: ")
     assert "the run failed: " in completed.stderr
 
 
@@ -507,9 +425,7 @@ def test_worker_failure_is_reported_without_a_writable_log(tmp_path: Path, run: 
     "words",
     [
         ("--s3_endpoint_url=https://user:hunter2@store.example.org",),
-        ("--s3_endpoint_url", "http://hunter2@localhost:9000/"),
         ("--input", "HTTPS://user:hunter2@example.org/files"),
-        ("--input", "s3://user:hunter2@bucket/files"),
         ("--output=gs://:hunter2@bucket/out",),
         ("--pubmed-url", "http://user:hunter2@example.org/"),
     ],

@@ -15,27 +15,9 @@ from bioshards.corpus.pubmed import filters
 from bioshards.corpus.xml.decoder import ByteStream, DecodingReport
 from bioshards.pipelines import steps
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
-from tests.support.fork_server import run_beam
 from tests.support.outputs import load_documents, load_manifest, published_digests
-from tests.support.paths import PUBMED_SAMPLE
 
 Run = Callable[..., int]
-
-
-@pytest.mark.parametrize("workers", [2, 3])
-def test_the_number_of_workers_changes_no_byte(reference: Path, tmp_path: Path, workers: int) -> None:
-    completed = run_beam(
-        "run", "pubmed_to_shards", "--workers", workers, "--keep-dropped", "--output", tmp_path
-    )
-    assert completed.returncode == 0, completed.stderr
-    assert published_digests(tmp_path) == published_digests(reference)
-
-
-def test_the_order_and_spelling_of_inputs_changes_no_byte(reference: Path, tmp_path: Path, run: Run) -> None:
-    names = ["pubmed26n0003.xml", "pubmed26n0001.xml", "pubmed26n0002.xml"]
-    inputs = [word for name in names for word in ("--input", os.path.relpath(PUBMED_SAMPLE / name))]
-    assert run("--keep-dropped", "--output", tmp_path, *inputs) == 0
-    assert published_digests(tmp_path) == published_digests(reference)
 
 
 def test_the_largest_files_are_read_first(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,27 +40,6 @@ def test_the_largest_files_are_read_first(tmp_path: Path, run: Run, monkeypatch:
     monkeypatch.setattr(steps, "run_step", run_noted)
     assert run("--output", tmp_path / "out", "--input", inputs) == 0
     assert order == [f"{step} {number}" for step in ("stage", "finalize") for number in (2, 3, 1)]
-
-
-def test_rerunning_a_finished_run_does_nothing(
-    reference: Path, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("--output", tmp_path) == 0
-    modified = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
-    capsys.readouterr()
-    assert run("--output", tmp_path) == 0
-    assert "nothing to do" in capsys.readouterr().out
-    assert modified == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*") if path.is_file()}
-
-
-def test_missing_or_truncated_shard_is_rebuilt(tmp_path: Path, run: Run) -> None:
-    assert run("--output", tmp_path) == 0
-    before = published_digests(tmp_path)
-    first, second, *_ = sorted(tmp_path.glob("data/*.parquet"))
-    first.unlink()
-    second.write_bytes(second.read_bytes()[:-100])
-    assert run("--output", tmp_path) == 0
-    assert published_digests(tmp_path) == before
 
 
 def test_update_rewrites_only_the_affected_shards(tmp_path: Path, run: Run) -> None:
@@ -133,15 +94,6 @@ def test_update_of_a_run_of_an_older_version_counts_its_drop_reasons(
     assert load_manifest(tmp_path / "out")["funnel"] == {"records": 5, "dropped: older": 1, "kept": 4}
 
 
-def test_finished_output_is_complete_without_its_work_directory(tmp_path: Path, run: Run) -> None:
-    assert run("--output", tmp_path) == 0
-    before = published_digests(tmp_path)
-    shutil.rmtree(tmp_path / ".bioshards")
-    assert run("--output", tmp_path, "--min-pmid", 5) == 2
-    assert run("--output", tmp_path) == 0
-    assert published_digests(tmp_path) == before
-
-
 def test_file_that_changes_during_reading_is_a_bad_file(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -184,18 +136,6 @@ def test_copies_of_a_file_are_read_once(tmp_path: Path, run: Run) -> None:
     manifest = load_manifest(tmp_path / "out")
     assert len(manifest["inputs"]) == 1
     assert "is the same file as" in manifest["warnings"][0]
-
-
-def test_second_run_into_a_locked_output_is_refused(
-    tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    import fcntl
-
-    assert run("--output", tmp_path) == 0
-    with (tmp_path / ".bioshards" / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert run("--output", tmp_path) == 2
-    assert "another run is writing" in capsys.readouterr().err
 
 
 def test_file_replaced_with_the_same_size_and_time_is_found_on_request(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import glob
 from collections.abc import Callable
 from pathlib import Path
@@ -18,10 +17,8 @@ Run = Callable[..., int]
 pytestmark = needs_data
 
 
-def _list_pubmed_files(pattern: str = "**/*") -> list[Path]:
-    return [
-        Path(path) for path in glob.glob(f"{DATA}/pubmed/{pattern}", recursive=True) if Path(path).is_file()
-    ]
+def _list_pubmed_files() -> list[Path]:
+    return [Path(path) for path in glob.glob(f"{DATA}/pubmed/**/*", recursive=True) if Path(path).is_file()]
 
 
 def _assert_equals_oracle(output: Path, oracle: PubMedOracle) -> None:
@@ -99,49 +96,6 @@ def test_duplicates_equal_the_oracle(tmp_path: Path, run: Run) -> None:
             expected[f"pubmed:{pmid}"] = f"pubmed:{original}"
     pairs = [line.split("\t") for line in (tmp_path / "duplicates.tsv").read_text().splitlines()[1:]]
     assert dict(pairs) == expected
-
-
-def test_a_baseline_and_its_update_with_deletions_and_revisions(tmp_path: Path, run: Run) -> None:
-    [baseline] = _list_pubmed_files("hugheylab__pmparser/tests/testthat/data/baseline/pubmed20n1015.xml.gz")
-    [update] = _list_pubmed_files("hugheylab__pmparser/tests/testthat/data/testfiles/pubmed20n1016.xml.gz")
-    assert (
-        run(
-            "--input",
-            baseline,
-            "--input",
-            update,
-            "--output",
-            tmp_path,
-            "--keep-title-only",
-            "--disable-cleaning",
-            "all",
-        )
-        == 0
-    )
-    _assert_equals_oracle(tmp_path, PubMedOracle([baseline, update]))
-    manifest = load_manifest(tmp_path)
-    assert manifest["counts"]["deletions"] == 218
-    before, after = (PubMedOracle([path]) for path in (baseline, update))
-    repeated = set(before.live) & set(after.live)
-    assert len(repeated) == 361
-    rows = load_documents(tmp_path)
-    for pmid in repeated & {str(row["pmid"]) for row in rows.values()}:
-        assert rows[f"pubmed:{pmid}"]["origin"]["file"] == "pubmed20n1016.xml.gz"
-    inputs = {item["file"]: item["funnel"] for item in manifest["inputs"]}
-    assert inputs["pubmed20n1015.xml.gz"]["superseded"] >= 361
-
-
-def test_newest_of_several_yearly_sample_sets_wins(tmp_path: Path, run: Run) -> None:
-    files = [*_list_pubmed_files("**/medsamp20*.xml"), *_list_pubmed_files("**/pubmedsample18n0001.xml.gz")]
-    assert len(files) == 4
-    inputs = [word for path in files for word in ("--input", str(path))]
-    assert run(*inputs, "--output", tmp_path, "--keep-title-only", "--disable-cleaning", "all") == 0
-    oracle = PubMedOracle(files)
-    _assert_equals_oracle(tmp_path, oracle)
-    origin = collections.Counter(row["origin"]["file"] for row in load_documents(tmp_path).values())
-    newest = PubMedOracle([path for path in files if "18n0001" in path.name])
-    assert origin["pubmedsample18n0001.xml.gz"] == sum(1 for text in newest.live.values() if any(text))
-    assert "medsamp2006.xml" not in origin
 
 
 def test_each_file_alone_equals_the_oracle(tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -18,10 +16,9 @@ from tokenizers import Tokenizer
 from bioshards.corpus.manifest import write_manifest
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.vocab.pretraining import build
-from tests.support.corpus.damaged_shards import DAMAGES
+from tests.support.corpus.damaged_shards import delete_shard, flip_bit_of_page
 from tests.support.corpus.manifests import FILES, of_mirror, of_words
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
-from tests.support.full_disk import check_resumption
 from tests.support.outputs import load_manifest, published_digests
 from tests.support.vocab import synthetic_corpora
 from tests.support.vocab.synthetic_corpora import NO_TOKENS, run_shards_to_pretraining
@@ -68,39 +65,21 @@ def assert_refused(tmp_path: Path, vocabulary: Path, capsys: Capture) -> Callabl
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            ("--vocab", "v", "--output", "x"),
-            "--input DIR is missing: a finished --output of",
-        ),
-        (
-            ("--input", "x", "--output", "x"),
-            "--vocab DIR is missing: the --output of bioshards vocab build",
-        ),
+        (("--vocab", "v", "--output", "x"), "--input DIR is missing: a finished --output of"),
+        (("--input", "x", "--output", "x"), "--vocab DIR is missing: the --output of bioshards vocab build"),
         (("--input", "x", "--vocab", "v"), "--output DIR is missing: the folder to write"),
         (
             ("--max-seq-length", 4),
             "--max-seq-length 4 is below 5: [CLS], [SEP] and [SEP] leave no room for a pair",
         ),
-        (("--max-seq-length", -1), "--max-seq-length -1 is below 5"),
         (
             ("--max-seq-length", 70_000),
             "--max-seq-length 70,000 is above 65,535: positions in a row are 16 bits",
         ),
-        (("--max-seq-length", "x"), "invalid int value: 'x'"),
         (("--short-seq-prob", 2), "2 is not between 0 and 1"),
-        (("--short-seq-prob", "nan"), "nan is not between 0 and 1"),
-        (("--single-segment-prob", -0.1), "-0.1 is not between 0 and 1"),
         (("--dupe-factor", 0), "0 is below 1"),
         (("--dupe-factor", 1.5), "invalid whole number value: '1.5'"),
-        (("--seed", -1), "-1 is below 0"),
-        (
-            ("--validation-fraction", 1),
-            "--validation-fraction 1 leaves no document to train on",
-        ),
-        (("--validation-fraction", 1.01), "1.01 is not between 0 and 1"),
-        (("--max-shard-mb", 0), "0 is below 1"),
-        (("--objective", "gpt"), "invalid choice: 'gpt'"),
-        (("--preset", "biobert"), "invalid choice: 'biobert'"),
+        (("--validation-fraction", 1), "--validation-fraction 1 leaves no document to train on"),
         (
             ("--single-segment-prob", 0.1, "--objective", "bert"),
             "--single-segment-prob does not apply to --objective bert, only to",
@@ -109,22 +88,13 @@ def assert_refused(tmp_path: Path, vocabulary: Path, capsys: Capture) -> Callabl
             ("--short-seq-prob", 0.1, "--objective", "plain"),
             "--short-seq-prob does not apply to --objective plain, only to",
         ),
-        (
-            ("--keep-overflow", "--objective", "albert"),
-            "--keep-overflow does not apply to --objective",
-        ),
+        (("--keep-overflow", "--objective", "albert"), "--keep-overflow does not apply to --objective"),
         (("--as-published",), "--as-published does not apply to --objective electra, only to albert"),
         (("--as-published", "--preset", "pubmedbert"), "--as-published does not apply to --objective bert"),
-        (
-            ("--keep-overflow", "--preset", "bioalbert"),
-            "--keep-overflow does not apply to --objective",
-        ),
         (
             ("--objective", "plain", "--preset", "bio-electra"),
             "--preset bio-electra has the objective electra,",
         ),
-        (("--lenght", 5), "unknown option --lenght (did you mean --max-seq-length?)"),
-        (("--dupefactor=5",), "did you mean --dupe-factor?"),
         (("stray",), "stray is no option"),
         (("--runner=DataflowRunner",), "is local; Dataflow's workers need gs://"),
     ],
@@ -150,12 +120,7 @@ def test_wrong_command_line_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("pipeline", "library"),
-    [
-        ("shards_to_words", "numpy"),
-        ("shards_to_pretraining", "tokenizers"),
-        ("shards_to_pretraining", "numpy"),
-    ],
+    ("pipeline", "library"), [("shards_to_words", "numpy"), ("shards_to_pretraining", "tokenizers")]
 )
 def test_missing_library_error_names_the_extra_to_install(
     pipeline: str, library: str, abstracts: Path, tmp_path: Path
@@ -212,7 +177,6 @@ def test_vocabulary_that_differs_from_its_manifest_is_refused(
     damaged = f"--vocab: {path} is not as vocab writes it: "
     for text, message in (
         ("{", unreadable),
-        *((text, foreign) for text in ("[]", "{}", "null", '{"outputs": 3}')),
         ('{"outputs": [{"file": "tokenizer.json"}]}', foreign),
         (json.dumps({**manifest, "outputs": 3}), f"{damaged}Expected `array`, got `int` - at `$.outputs`"),
         (
@@ -295,11 +259,10 @@ def test_duplicate_input_shards_are_refused(
         assert "Give one of them" in error
 
 
-@pytest.mark.parametrize("name", ["one", "two"])
-@pytest.mark.parametrize("damage_shard", DAMAGES)
+@pytest.mark.parametrize(("name", "damage_shard"), [("one", flip_bit_of_page), ("two", delete_shard)])
 def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
-    damage_shard: Callable[[Path], str],
     name: str,
+    damage_shard: Callable[[Path], str],
     abstracts: Path,
     vocabulary: Path,
     tmp_path: Path,
@@ -318,8 +281,6 @@ def test_a_shard_that_is_not_what_its_manifest_lists_is_named(
     assert "rerun the command that made them" in stderr
     assert sorted(path.name for path in (tmp_path / "out").glob("*")) == [".bioshards", "train"]
     # With the shard repaired, the same command succeeds.
-    if shard.is_dir():
-        shard.rmdir()
     shard.write_bytes(content)
     assert run_shards_to_pretraining(*command) == 0
     assert load_manifest(tmp_path / "out")["counts"]["documents"] == 40
@@ -340,7 +301,7 @@ chance, encoder = random.Random(7), Encoder(vocabulary)
 found = input_dirs.load_document_inputs(LocalStorage(), [folder])
 path = pathlib.Path(folder, found[0].shards[0].file)
 data = path.read_bytes()
-for _ in range(1000):
+for _ in range(300):
     at = chance.randrange(len(data))
     path.write_bytes(data[:at] + bytes([data[at] ^ chance.choice([1, 64, 128, 255])]) + data[at + 1 :])
     pretraining_inputs.check_vocabulary(LocalStorage(), found, encoder, vocabulary)
@@ -361,14 +322,7 @@ def test_empty_corpus_is_refused(
         {"one": [make_document(f"pubmed:{n}", [NO_TOKENS, " "] * (n - 1)) for n in (1, 2, 3)]},
     )
     output = tmp_path / "rows"
-    arguments = (
-        "--input",
-        folder_without_tokens,
-        "--vocab",
-        vocabulary,
-        "--output",
-        output,
-    )
+    arguments = ("--input", folder_without_tokens, "--vocab", vocabulary, "--output", output)
     assert run_shards_to_pretraining(*arguments) == 3
     stderr = capsys.readouterr().err
     assert (
@@ -448,7 +402,7 @@ def test_too_long_document_is_rejected(
 # The output
 
 
-def test_output_inside_an_input_or_of_another_pipeline_is_refused(
+def test_output_inside_an_input_is_refused(
     abstracts: Path, tmp_path: Path, assert_refused: Callable[..., str]
 ) -> None:
     for output in (abstracts, abstracts / "rows"):
@@ -456,17 +410,9 @@ def test_output_inside_an_input_or_of_another_pipeline_is_refused(
         assert f"{output} is inside the input {abstracts}. Choose another --output" in error
     error = assert_refused("--input", abstracts, output=tmp_path)
     assert f"the input {abstracts} is inside {tmp_path}" in error
-    other = synthetic_corpora.write_abstracts(tmp_path / "other", one=range(300, 305))
-    error = assert_refused("--input", abstracts, output=other)
-    assert (
-        "was written by pubmed_to_shards, and this is shards_to_pretraining. Choose another --output" in error
-    )
-    (tmp_path / "file").write_text("")
-    error = assert_refused("--input", abstracts, output=tmp_path / "file" / "out")
-    assert f"--output {tmp_path}/file/out cannot be written" in error
 
 
-@pytest.mark.parametrize("name", ["thesis.tex", "train/data-2020.csv", "validation/x", "rejected/letters"])
+@pytest.mark.parametrize("name", ["train/data-2020.csv", "validation/x", "rejected/letters"])
 def test_output_with_foreign_files_is_refused(
     name: str, abstracts: Path, tmp_path: Path, assert_refused: Callable[..., str]
 ) -> None:
@@ -482,52 +428,6 @@ def test_output_with_foreign_files_is_refused(
     assert path.read_text() == "dear to its author"
 
 
-def test_unwritable_output_is_refused(
-    abstracts: Path, tmp_path: Path, assert_refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """``os.makedirs`` is patched, because file permissions do not bind root."""
-
-    def raise_permission_error(*_: object, **__: object) -> None:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "makedirs", raise_permission_error)
-        error = assert_refused("--input", abstracts)
-    assert f"--output {tmp_path}/out cannot be written: Permission denied" in error
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--max-seq-length", 64), "length was 128, now 64"),
-        (("--objective", "plain", "--max-seq-length", 128), "objective was 'electra', now 'plain'"),
-        (("--seed", 1), "seed was 0, now 1"),
-        (("--validation-fraction", 0.1), "validation_fraction was 0.01, now 0.1"),
-        (("--keep-overflow",), "keep_overflow was False, now True"),
-        (("--max-shard-mb", 5), "max_shard_mb was 128, now 5"),
-        (("--preset", "bio-electra"), "length was 128, now 256"),
-    ],
-)
-def test_output_of_another_configuration_is_refused(
-    options: tuple[object, ...],
-    message: str,
-    abstracts: Path,
-    vocabulary: Path,
-    tmp_path: Path,
-    capsys: Capture,
-) -> None:
-    command = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
-    work_folder = tmp_path / "out" / ".bioshards"
-    assert run_shards_to_pretraining(*command) == 0
-    before = published_digests(tmp_path / "out")
-    for with_work_folder in (True, False):
-        if not with_work_folder:
-            shutil.rmtree(work_folder)
-        assert run_shards_to_pretraining(*command, *options) == 2
-        assert message in capsys.readouterr().err
-        assert published_digests(tmp_path / "out") == before
-
-
 def test_output_of_another_vocabulary_is_refused(
     abstracts: Path, vocabulary: Path, tmp_path: Path, assert_refused: Callable[..., str]
 ) -> None:
@@ -539,19 +439,3 @@ def test_output_of_another_vocabulary_is_refused(
         f"size was {Tokenizer.from_file(f'{vocabulary}/tokenizer.json').get_vocab_size()}, now 250" in error
     )
     assert "sha256 was" in error
-
-
-def test_run_resumes_after_a_full_disk(
-    abstracts: Path,
-    vocabulary: Path,
-    tmp_path: Path,
-    capsys: Capture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Writes of every step fail in turn."""
-    monkeypatch.setattr(build, "MIN_GROUP_BYTES", 1)
-    options = ("--input", abstracts, "--vocab", vocabulary)
-    command = (*options, "--validation-fraction", 0.3, "--output")
-    check_resumption(
-        lambda output: run_shards_to_pretraining(*command, output), tmp_path, (0, 1, 2, 3, 5, 6), capsys
-    )

@@ -136,11 +136,7 @@ def _send_to_azure(endpoint: str, method: str, path: str, headers: dict[str, str
 def _run(argv: list[str], port: int) -> Iterator[None]:
     """Run a program inside a ``with`` block, once it listens."""
     process = subprocess.Popen(
-        argv,
-        cwd=REPOSITORY,
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        argv, cwd=REPOSITORY, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
         deadline = time.monotonic() + 60

@@ -38,12 +38,7 @@ from tests.support.servers.server_faults import (
     Stall,
     TruncatedBody,
 )
-from tests.support.servers.server_pages import (
-    apache_listing,
-    ncbi_listing,
-    publish_file,
-    s3_listing,
-)
+from tests.support.servers.server_pages import apache_listing, ncbi_listing, publish_file, s3_listing
 
 if TYPE_CHECKING:
     from tests.support.servers.fake_server import FakeServer
