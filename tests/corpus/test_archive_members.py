@@ -534,15 +534,8 @@ def set_size(size: bytes) -> bytes:
 @pytest.mark.parametrize(
     "pax",
     [
-        b"9 size=-1\n",
-        b"10 size=1 \n",
-        b"12 size=1e10\n",
-        b"99 path=a.xml\n",
-        b"2 path=a.xml\n",
-        b"0 path=a.xml\n",
-        b"path=a.xml\n",
-        b"14 path=a.xml ",
-        b"9999999999 path=a.xml\n",
+        *(b"9 size=-1\n", b"10 size=1 \n", b"12 size=1e10\n", b"99 path=a.xml\n", b"2 path=a.xml\n"),
+        *(b"0 path=a.xml\n", b"path=a.xml\n", b"14 path=a.xml ", b"9999999999 path=a.xml\n"),
     ],
 )
 def test_damaged_extended_headers_are_rejected(pax: bytes) -> None:

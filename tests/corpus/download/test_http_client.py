@@ -608,16 +608,11 @@ def test_body_of_redirect_is_not_read() -> None:
 @pytest.mark.parametrize(
     "location",
     [
-        "http://files.example.org/large.gz",
-        "//files.example.org/large.gz",
-        "http://127.0.0.1:1PORT/large.gz",
-        "http://127.0.0.1/large.gz",
-        "http://localhost:PORT/large.gz",
-        "http://127.0.0.1:PORT@example.org/large.gz",
-        "http://someone@127.0.0.1:PORT/large.gz",
-        "file:///etc/hosts",
-        "data:text/plain,here",
-        *("http://[", "http://[::1", "//[x]/", "http://127.0.0.1:x/"),
+        *("http://files.example.org/large.gz", "//files.example.org/large.gz"),
+        *("http://127.0.0.1:1PORT/large.gz", "http://127.0.0.1/large.gz", "http://localhost:PORT/large.gz"),
+        *("http://127.0.0.1:PORT@example.org/large.gz", "http://someone@127.0.0.1:PORT/large.gz"),
+        *("file:///etc/hosts", "data:text/plain,here", "http://[", "http://[::1", "//[x]/"),
+        "http://127.0.0.1:x/",
     ],
 )
 def test_redirect_to_another_host_is_refused(

@@ -58,13 +58,8 @@ def test_source_specs_are_parsed(text: str, source: str, part: str, selection: F
     [
         *("", "pubmed", "pubmed/", "pubmed/pubmed:baseline", "./pubmed:baseline", "./pubmedd:baseline"),
         *("/data/pubmed:", "gs://bucket/pubmed:", "s3://pubmed:baseline/", "a:b", ":", ":pubmed", " pubmed:"),
-        *(
-            "in/2026-01-01T10:00:00/*.xml",
-            "medline:2014",
-            "pmc1:some/folder",
-            "pubmed2:x.xml.gz",
-            "PMC:*.xml",
-        ),
+        *("in/2026-01-01T10:00:00/*.xml", "medline:2014", "pmc1:some/folder", "pubmed2:x.xml.gz"),
+        "PMC:*.xml",
     ],
 )
 def test_paths_with_a_colon_are_not_source_specs(text: str) -> None:

@@ -36,17 +36,8 @@ FORMATS = (
 )
 """Elements of one or more words."""
 BLOCKS = (
-    *(
-        "disp-quote",
-        "boxed-text",
-        "statement",
-        "question",
-        "answer",
-        "list-item",
-        "def",
-        "block-alternatives",
-    ),
-    *("fig", "table-wrap", "supplementary-material", "chem-struct-wrap"),
+    *("disp-quote", "boxed-text", "statement", "question", "answer", "list-item", "def"),
+    *("block-alternatives", "fig", "table-wrap", "supplementary-material", "chem-struct-wrap"),
 )
 REMOVED = (
     "<inline-graphic/>",

@@ -252,15 +252,7 @@ PLAIN = TEXT.map(lambda text: escape_xml(text).replace(">", ""))
 MIXED = PLAIN | st.lists(RUNS, max_size=3).map("".join) | st.lists(INLINE, max_size=4).map("".join)
 LABELS = st.sampled_from(
     [
-        "METHODS",
-        "UNLABELLED",
-        "Unlabelled",
-        "",
-        " AIM ",
-        "WHAT'S NEW",
-        'A "NEW" AIM',
-        "A > B",
-        "A & B",
+        *("METHODS", "UNLABELLED", "Unlabelled", "", " AIM ", "WHAT'S NEW", 'A "NEW" AIM', "A > B", "A & B"),
         "p < .05",
     ]
 ) | st.text(LEGAL | st.sampled_from("<>&'\"= "), max_size=8)

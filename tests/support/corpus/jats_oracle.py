@@ -28,47 +28,18 @@ BOOK_TITLE_TAGS = {"source", "trans-source"}
 CITATION_TAGS = {"mixed-citation", "element-citation", "nlm-citation", "citation"}
 PERSON_TAGS = {"person-group", "name", "string-name", "collab", "etal"}
 BLOCK_TAGS = {
-    *(
-        "p",
-        "title",
-        "article-title",
-        "alt-title",
-        "subtitle",
-        "label",
-        "sec",
-        "list",
-        "list-item",
-        "def-list",
-        "def-item",
-        "def",
-        "term",
-    ),
-    *("disp-quote", "boxed-text", "fig", "fig-group", "table-wrap", "caption", "disp-formula", "statement"),
-    *(
-        "verse-group",
-        "verse-line",
-        "speech",
-        "speaker",
-        "attrib",
-        "fn",
-        "break",
-        "preformat",
-        "supplementary-material",
-    ),
+    *("p", "title", "article-title", "alt-title", "subtitle", "label", "sec", "list", "list-item"),
+    *("def-list", "def-item", "def", "term", "disp-quote", "boxed-text", "fig", "fig-group", "table-wrap"),
+    *("caption", "disp-formula", "statement", "verse-group", "verse-line", "speech", "speaker", "attrib"),
+    *("fn", "break", "preformat", "supplementary-material"),
 }
 """Elements whose start and end tags separate words."""
 NON_PROSE_TAGS = {
     *("ref-list", "table", "math", "tex-math", "inline-formula", "disp-formula", "disp-formula-group"),
     *("label", "object-id", "graphic", "inline-graphic", "alt-text", "long-desc", "media", "fn", "fn-group"),
-    *(
-        "supplementary-material",
-        "inline-supplementary-material",
-        "table-wrap-foot",
-        "preformat",
-        "permissions",
-    ),
-    *("private-char", "related-article", "related-object", "index-term", "code", "chem-struct", "attrib"),
-    *("sub-article", "response"),
+    *("supplementary-material", "inline-supplementary-material", "table-wrap-foot", "preformat"),
+    *("permissions", "private-char", "related-article", "related-object", "index-term", "code"),
+    *("chem-struct", "attrib", "sub-article", "response"),
 }
 
 
