@@ -6,6 +6,7 @@
     shards   10,000 shards in a manifest; the words of 1,000 counted
     graphs   the job graphs of the full corpora, and of twice as much
     calls    storage calls of a run, and their time on an object store
+    cluster  all of PubMed and PMC on 64 slots, on paper
 
 Only the numbers of files, shards and records are those of the full corpora.  The other benchmarks measure the
 processing of text.
@@ -28,7 +29,7 @@ from bioshards.corpus.download.sources import parse_source_spec
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import MAX_CONCURRENT_CALLS
 from bioshards.pipelines.inputs.downloads import make_server
-from tests.bench.harness import pubmed_baseline, scale_graphs, timing
+from tests.bench.harness import pubmed_baseline, scale_cluster, scale_graphs, timing
 from tests.bench.harness.timing import MB, Figure, TimedRun
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.servers.fake_server import FakeServer
@@ -254,6 +255,11 @@ def measure_calls(bench: ScaleBench) -> list[Figure]:
     return figures
 
 
+def measure_cluster(bench: ScaleBench) -> list[Figure]:
+    """Work out the full corpora on a cluster."""
+    return scale_cluster.measure()
+
+
 PARTS: Final = {
     part.__name__: part
     for part in (
@@ -263,6 +269,7 @@ PARTS: Final = {
         measure_shards,
         measure_graphs,
         measure_calls,
+        measure_cluster,
     )
 }
 

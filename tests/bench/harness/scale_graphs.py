@@ -65,11 +65,11 @@ def make_version(number: int, size: int) -> str:
     return f"{size}-{1_760_000_000 + int(hash_hex(number)[:6], 16)}.0"
 
 
-def citations_graph(files: int, remote_files: int = 0) -> BuildGraph:
+def citations_graph(files: int, remote_files: int = 0, sources: list[SourceFile] | None = None) -> BuildGraph:
     """Build the graph of ``pubmed_to_shards`` for numbers of present files and of files to download."""
     remote = make_remote_files(remote_files)
     listing = SourceListing(remote, {}, remote, _make_download_plan(), [], "2026-11-01")
-    inputs = RunInputs(make_sources(files), {"pubmed": listing})
+    inputs = RunInputs(sources or make_sources(files), {"pubmed": listing})
     with mock.patch.object(pubmed_files, "find_inputs", return_value=inputs):
         return _capture("pubmed_to_shards", "--dedup", "exact")
 

@@ -120,8 +120,8 @@ def measure_manifest(work: Path, count: int) -> dict[str, Any]:
     output, clock = OutputDir(str(work / "published")), StepClock()
     shutil.rmtree(output.path, ignore_errors=True)
     staged, finalized = (
-        list(map(_make_stage_result, range(count))),
-        list(map(_make_finalize_result, range(count))),
+        list(map(make_stage_result, range(count))),
+        list(map(make_finalize_result, range(count))),
     )
     with clock("publish"):
         publish(make_shards_job(output.path), staged, finalized)
@@ -142,14 +142,14 @@ def measure_manifest(work: Path, count: int) -> dict[str, Any]:
     }
 
 
-def _make_stage_result(number: int) -> StageResult:
+def make_stage_result(number: int) -> StageResult:
     source = scale_graphs.make_sources(1)[0]
     name = f"pubmed26n{number:05d}"
     md5 = scale_graphs.hash_hex(number)[:32]
     return StageResult(source, f"{name}-{md5[:8]}", md5, 30_000, 12, 30_012)
 
 
-def _make_finalize_result(number: int) -> FinalizeResult:
+def make_finalize_result(number: int) -> FinalizeResult:
     """Make a report with as many years, languages and rules as a real file has."""
     rng = random.Random(number)
     name = f"pubmed26n{number:05d}-{scale_graphs.hash_hex(number)[:8]}"
