@@ -338,78 +338,149 @@ RUN_IN_CASES: list[tuple[str, list[LabelledText]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "after"), RUN_IN_CASES)
-def test_run_in_labels_become_labels_of_sections(text: str, after: list[LabelledText]) -> None:
-    for cleaner in (Cleaner(["run-in-labels"]), ALL_RULES):
+NEXT: LabelledText = ("A", "B.")
+
+
+STUBS = [
+    *("Abstract not available.", "[No abstract available]", "N/A", "None.", "not available", "."),
+    *("(Not applicable.)", "Abstract available from the publisher."),
+    "[This corrects the article DOI: 10.0000/mice.2001.].",
+    "[This retracts the article on p. 12 in vol. 3, PMID: 90000001.]",
+]
+
+
+SECTION_CASES: list[tuple[str, list[LabelledText], list[LabelledText]]] = [
+    *(("run-in-labels", [(None, text)], after) for text, after in RUN_IN_CASES),
+    # Labels within sections that have labels.
+    (
+        "run-in-labels",
+        [("Aim", f"Aim: to see. Results: {SENTENCES}"), NEXT],
+        [("Aim", "to see."), ("Results", SENTENCES), NEXT],
+    ),
+    (
+        "run-in-labels",
+        [("DESIGN", "A study (MRI) OBJECTIVE.: To see. A MICE.: of methods.: Two."), NEXT],
+        [("DESIGN", "A study (MRI)"), ("OBJECTIVE", "To see. A MICE.: of methods.: Two."), NEXT],
+    ),
+    *(
+        ("run-in-labels", [("DESIGN", text), NEXT], [("DESIGN", first), *others, NEXT])
+        for text, first, *others in (
+            (
+                "Mice sleep.Methods and Results:We looked.",
+                *("Mice sleep.", ("Methods and Results", "We looked.")),
+            ),
+            ("Mice StudyPARTICIPANTS:12 mice.", "Mice Study", ("PARTICIPANTS", "12 mice.")),
+            ("Do (mice)AIM:to see. Results:none.", "Do (mice)", ("AIM", "to see."), ("Results", "none.")),
+        )
+    ),
+    *(
+        ("run-in-labels", [(None, f"{label} The mice."), NEXT], [(label, "The mice."), NEXT])
+        for label in ("RATIONALE", "AIMS AND METHODS")
+    ),
+    *(
+        ("stray-marks", [("AIM", before), (None, SENTENCES)], [("AIM", after), (None, SENTENCES)])
+        for before, after in (
+            (". Mice slept.", "Mice slept."),
+            ("; , Mice slept.", "Mice slept."),
+            ("Mice slept. (", "Mice slept."),
+            (": Mice slept [ ", "Mice slept"),
+        )
+    ),
+    *(
+        ("reference-numbers", [(None, before)], [(None, after)])
+        for before, after in (
+            ("They live in a workplace.1 They sleep.", "They live in a workplace. They sleep."),
+            ("Mice sleep well.2,3 They drink.4–6", "Mice sleep well. They drink."),
+            ("It was shown previously3-5.", "It was shown previously."),
+            ("As reported1,2, mice sleep, in a cancer3–5 too.", "As reported, mice sleep, in a cancer too."),
+            ("The risk of arthritis12,13 (gout) rose.", "The risk of arthritis (gout) rose."),
+        )
+    ),
+    *(("stubs", [(None, stub), (None, "")], []) for stub in STUBS),
+]
+
+
+@pytest.mark.parametrize(("name", "before", "after"), SECTION_CASES)
+def test_rules_of_sections(name: str, before: list[LabelledText], after: list[LabelledText]) -> None:
+    for cleaner in (Cleaner([name]), ALL_RULES):
         removed: dict[str, int] = {}
-        assert cleaner.clean_abstract([(None, text)], removed) == after
-        assert removed == {"run-in-labels": len(text) - count_characters(after)}
-    assert omit_rule("run-in-labels").clean_abstract([(None, text)], {})[0][0] is None
-    assert ALL_RULES.clean_abstract([("FINDINGS", text)], {})[0] == ("FINDINGS", text)
-
-
-def test_section_that_repeats_its_label_is_split_at_run_in_labels() -> None:
-    before: list[LabelledText] = [("Aim", f"Aim: to see. Results: {SENTENCES}"), ("Note", "A.")]
-    removed: dict[str, int] = {}
-    assert ALL_RULES.clean_abstract(before, removed) == [
-        ("Aim", "to see."),
-        ("Results", SENTENCES),
-        ("Note", "A."),
-    ]
-    assert removed == {"run-in-labels": 8}
-
-
-def test_labels_with_a_stop_and_a_colon_split_labelled_sections() -> None:
-    text = "A study (MRI) OBJECTIVE.: To see. A MICE.: of methods.: Two."
-    before: list[LabelledText] = [("DESIGN", text), ("A", "B.")]
-    removed: dict[str, int] = {}
-    assert ALL_RULES.clean_abstract(before, removed) == [
-        ("DESIGN", "A study (MRI)"),
-        ("OBJECTIVE", "To see. A MICE.: of methods.: Two."),
-        ("A", "B."),
-    ]
-    assert removed == {"run-in-labels": 4}
+        assert cleaner.clean_abstract(before, removed) == after
+        assert removed == {name: count_characters(before) - count_characters(after)}
+    without = omit_rule(name).clean_abstract(before, {})
+    assert without != after
+    assert name == "run-in-labels" or without[0] == before[0]
 
 
 @pytest.mark.parametrize(
-    ("text", "after"),
+    ("names", "sections"),
     [
-        ("Mice sleep.Methods and Results:We looked.", ["Mice sleep.", ("Methods and Results", "We looked.")]),
-        ("Mice StudyPARTICIPANTS:12 mice.", ["Mice Study", ("PARTICIPANTS", "12 mice.")]),
-        ("Do (mice)AIM:to see. Results:none.", ["Do (mice)", ("AIM", "to see."), ("Results", "none.")]),
+        # Stubs of one section among others, and texts that begin like stubs.
+        *(
+            (CLEANING_RULES, [("SETTING" if stub != "." else None, stub), ("RESULTS", SENTENCES)])
+            for stub in STUBS
+        ),
+        (CLEANING_RULES, [(None, "[This corrects the article DOI: 10.0000/mice.] Mice were counted anew.")]),
+        (CLEANING_RULES, [(None, "This corrects the count.")]),
+        # Words and colons that are no labels.
+        *(
+            (CLEANING_RULES, [("DESIGN", text), NEXT])
+            for text in (
+                "Mice sleep at a ratio:1 of methods:1.",
+                "See http://example.org/methods:1 and Methods: they sleep.",
+                "PARTICIPANTS mice sleep.",
+            )
+        ),
+        *(
+            (CLEANING_RULES, [(None, text), ("METHODS", SENTENCES)])
+            for text in ("RATIONALE of mice.", "Rationale The mice.", "DNA The mice.")
+        ),
+        (CLEANING_RULES, [(None, "AIMS Two."), (None, SENTENCES)]),
+        (
+            CLEANING_RULES,
+            [("RESULTS", "Results of mice: good."), ("Time", "Times."), ("INTERVENTION(S)", "None.")],
+        ),
+        *(
+            (["run-in-labels"], [(None, text)])
+            for text in (
+                "They had three aims: to sleep, to eat, and to sleep.",
+                "The mice had these Results: sleep.",
+                "Ratio of methods: 12:1. Cells: 12.",
+                "We asked for the following. Methods:sleep",
+                "Patients:12 mice.",
+                "Patients- and mice-related data. Methods-based sleep. Results - good ones - were few.",
+                "The Results- Section was read.",
+                "Sleep is good. Methods were these: sleep and food.",
+                "Background: ",
+                "Objective Mice sleep. Methods Were used. They sleep.",
+                "Mice sleep. Methods We looked. Results They sleep. Conclusion Good.",
+                "BACKGROUND Mice sleep. Methods We looked. Results They sleep.",
+                "Background noise was low. Methods were used. Results were good.",
+                "The IMPORTANCE OF mice. (IMPORTANCE Sleep) of IMPORTANCE They.",
+            )
+        ),
+        *(
+            (["stray-marks"], [("AIM", text), (None, SENTENCES)])
+            for text in (".05 is the limit.", "... and mice slept.", "(Mice) slept", ".", "( .")
+        ),
+        *(
+            (["markup"], [(None, text)])
+            for text in (
+                "p<0.05 and a>b, <a> and <c+a> slip, <p> alone",
+                "the elements <contrib> and </contrib>, <sup> and x</y",
+                "<r.m.s. deviation>bb",
+            )
+        ),
     ],
 )
-def test_labels_without_blanks_split_labelled_sections(text: str, after: list[str | tuple[str, str]]) -> None:
-    first, *others = after
+def test_sections_that_are_kept(names: list[str], sections: list[LabelledText]) -> None:
     removed: dict[str, int] = {}
-    expected = [("DESIGN", first), *others, ("A", "B.")]
-    assert ALL_RULES.clean_abstract([("DESIGN", text), ("A", "B.")], removed) == expected
-    assert set(removed) == {"run-in-labels"}
+    assert Cleaner(names).clean_abstract(sections, removed) == sections
+    assert removed == {}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Mice sleep at a ratio:1 of methods:1.",
-        "See http://example.org/methods:1 and Methods: they sleep.",
-        "PARTICIPANTS mice sleep.",
-    ],
-)
-def test_colons_without_blanks_make_no_labels(text: str) -> None:
-    sections: list[LabelledText] = [("DESIGN", text), ("A", "B.")]
-    assert ALL_RULES.clean_abstract(sections, {}) == sections
-
-
-def test_label_that_opens_the_first_section_of_others_with_labels() -> None:
-    others: list[LabelledText] = [("METHODS", SENTENCES)]
-    for label in ("RATIONALE", "AIMS AND METHODS"):
-        removed: dict[str, int] = {}
-        cleaned = ALL_RULES.clean_abstract([(None, f"{label} The mice."), *others], removed)
-        assert cleaned == [(label, "The mice."), *others]
-        assert removed == {"run-in-labels": 1}
-    for text in ("RATIONALE of mice.", "Rationale The mice.", "DNA The mice."):
-        assert ALL_RULES.clean_abstract([(None, text), *others], {}) == [(None, text), *others]
-    assert ALL_RULES.clean_abstract([(None, "AIMS Two."), (None, SENTENCES)], {})[0] == (None, "AIMS Two.")
+def test_a_label_before_run_in_labels_stays() -> None:
+    for text, _ in RUN_IN_CASES:
+        assert ALL_RULES.clean_abstract([("FINDINGS", text)], {})[0] == ("FINDINGS", text)
 
 
 @settings(max_examples=examples(2000))
@@ -419,102 +490,6 @@ def test_every_section_name_is_a_run_in_label(name: str) -> None:
         assert Cleaner(["run-in-labels"]).clean_abstract([(None, f"{label}: {SENTENCES}")], {}) == [
             (label, SENTENCES)
         ]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "They had three aims: to sleep, to eat, and to sleep.",
-        "The mice had these Results: sleep.",
-        "Ratio of methods: 12:1. Cells: 12.",
-        "We asked for the following. Methods:sleep",
-        "Patients:12 mice.",
-        "Patients- and mice-related data. Methods-based sleep. Results - good ones - were few.",
-        "The Results- Section was read.",
-        "Sleep is good. Methods were these: sleep and food.",
-        "Background: ",
-        "Objective Mice sleep. Methods Were used. They sleep.",
-        "Mice sleep. Methods We looked. Results They sleep. Conclusion Good.",
-        "BACKGROUND Mice sleep. Methods We looked. Results They sleep.",
-        "Background noise was low. Methods were used. Results were good.",
-        "The IMPORTANCE OF mice. (IMPORTANCE Sleep) of IMPORTANCE They.",
-    ],
-)
-def test_colons_within_sentences_make_no_labels(text: str) -> None:
-    assert Cleaner(["run-in-labels"]).clean_abstract([(None, text)], {}) == [(None, text)]
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (". Mice slept.", "Mice slept."),
-        ("; , Mice slept.", "Mice slept."),
-        ("Mice slept. (", "Mice slept."),
-        (": Mice slept [ ", "Mice slept"),
-    ],
-)
-def test_stray_marks_around_a_section_are_removed(before: str, after: str) -> None:
-    for cleaner in (Cleaner(["stray-marks"]), ALL_RULES):
-        removed: dict[str, int] = {}
-        assert cleaner.clean_abstract([("AIM", before), (None, SENTENCES)], removed) == [
-            ("AIM", after),
-            (None, SENTENCES),
-        ]
-        assert removed == {"stray-marks": len(before) - len(after)}
-    assert omit_rule("stray-marks").clean_abstract([(None, before), (None, SENTENCES)], {})[0][1] == before
-
-
-@pytest.mark.parametrize("text", [".05 is the limit.", "... and mice slept.", "(Mice) slept", ".", "( ."])
-def test_marks_of_the_text_are_kept(text: str) -> None:
-    sections: list[LabelledText] = [("AIM", text), (None, SENTENCES)]
-    assert Cleaner(["stray-marks"]).clean_abstract(sections, {}) == sections
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("They live in a workplace.1 They sleep.", "They live in a workplace. They sleep."),
-        ("Mice sleep well.2,3 They drink.4–6", "Mice sleep well. They drink."),
-        ("It was shown previously3-5.", "It was shown previously."),
-        ("As reported1,2, mice sleep, in a cancer3–5 too.", "As reported, mice sleep, in a cancer too."),
-        ("The risk of arthritis12,13 (gout) rose.", "The risk of arthritis (gout) rose."),
-    ],
-)
-def test_reference_numbers_glued_to_words_are_removed(before: str, after: str) -> None:
-    for cleaner in (Cleaner(["reference-numbers"]), ALL_RULES):
-        removed: dict[str, int] = {}
-        assert cleaner.clean_abstract([(None, before)], removed) == [(None, after)]
-        assert removed == {"reference-numbers": len(before) - len(after)}
-    assert omit_rule("reference-numbers").clean_abstract([(None, before)], {}) == [(None, before)]
-
-
-@pytest.mark.parametrize(
-    "stub",
-    [
-        *("Abstract not available.", "[No abstract available]", "N/A", "None.", "not available"),
-        *("(Not applicable.)", "Abstract available from the publisher."),
-        "[This corrects the article DOI: 10.0000/mice.2001.].",
-        *("[This retracts the article on p. 12 in vol. 3, PMID: 90000001.]", "."),
-    ],
-)
-def test_stubs(stub: str) -> None:
-    for cleaner in (Cleaner(["stubs"]), ALL_RULES):
-        removed: dict[str, int] = {}
-        assert cleaner.clean_abstract([(None, stub), (None, "")], removed) == []
-        assert removed == {"stubs": len(stub)}
-    assert omit_rule("stubs").clean_abstract([(None, stub)], {}) == [(None, stub)]
-    with_results = (
-        [("SETTING", stub), ("RESULTS", SENTENCES)] if stub != "." else [(None, stub), ("RESULTS", SENTENCES)]
-    )
-    assert ALL_RULES.clean_abstract(with_results, {}) == with_results
-
-
-def test_abstract_with_more_text_is_not_a_stub() -> None:
-    for text in (
-        "[This corrects the article DOI: 10.0000/mice.] Mice were counted anew.",
-        "This corrects the count.",
-    ):
-        assert ALL_RULES.clean_abstract([(None, text)], {}) == [(None, text)]
 
 
 @pytest.mark.parametrize(
@@ -619,15 +594,6 @@ def test_scientific_text_is_unchanged(text: str) -> None:
 )
 def test_brackets_within_titles_are_kept(title: str) -> None:
     assert ALL_RULES.clean_title(title, {}) == title
-
-
-def test_sections_that_begin_like_their_label_are_kept() -> None:
-    sections: list[LabelledText] = [
-        ("RESULTS", "Results of mice: good."),
-        ("Time", "Times."),
-        ("INTERVENTION(S)", "None."),
-    ]
-    assert ALL_RULES.clean_abstract(sections, {}) == sections
 
 
 # Properties
@@ -795,18 +761,6 @@ def test_escaped_tags_are_removed(before: str, after: str) -> None:
     assert removed == {"markup": len(before) - len(after)}
     assert Cleaner(["markup"]).clean_title(before, {}) == after
     assert omit_rule("markup").clean_abstract([("AIM", before)], {}) == [("AIM", before)]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "p<0.05 and a>b, <a> and <c+a> slip, <p> alone",
-        "the elements <contrib> and </contrib>, <sup> and x</y",
-        "<r.m.s. deviation>bb",
-    ],
-)
-def test_angle_brackets_of_text_stay(text: str) -> None:
-    assert Cleaner(["markup"]).clean_abstract([(None, text)], {}) == [(None, text)]
 
 
 # Names

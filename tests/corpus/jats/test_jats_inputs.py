@@ -86,27 +86,30 @@ def test_hidden_articles_are_counted_as_not_read(tmp_path: Path) -> None:
 def test_folder_is_searched_recursively_without_hidden_files(tmp_path: Path) -> None:
     write_files(
         tmp_path,
-        *("PMC1.xml", "a/PMC2.nxml", "a/b/PMC3.xml.gz", "c/PMC4.nxml.gz"),
-        *(
-            *("old.tar.gz", "a/older.tgz", "oldest.tar", "b/new.zip", "PMC5_PMC10000.xml.gz"),
-            "PMC10001_PMC20000.xml",
-        ),
-        *(".hidden/PMC6.xml", ".PMC7.xml", "a/.b/PMC8.xml", ".tmp-01"),
-        *(
-            *("README.txt", "PMC9.pdf", "PMC10.XML.md5", "old.tar.gz.md5", "PMC11.json", "xml", "a.tar.bz2"),
-            "b.gz",
-        ),
+        *("PMC1.XML", "a/PMC2.nxml", "a/b/PMC3.xml.GZ", "c/PMC4.nxml.gz", "old.TAR.gz", "a/older.Tgz"),
+        *("oldest.tar", "b/new.ZIP", "PMC5_PMC10000.XML.gz", "PMC10001_PMC20000.xml"),
+        *(".hidden/PMC6.xml", ".PMC7.xml", "a/.b/PMC8.xml", ".tmp-01", "README.txt", "PMC9.pdf"),
+        *("PMC10.XML.md5", "old.tar.gz.md5", "PMC11.json", "xml", "a.tar.bz2", "b.gz"),
     )
     assert discover_parts_by_source(tmp_path) == {
-        "PMC0000xxxx": ["PMC1.xml", "PMC2.nxml", "PMC3.xml.gz", "PMC4.nxml.gz"],
-        "new.zip": [],
-        "old.tar.gz": [],
-        "older.tgz": [],
-        "oldest.tar": [],
-        "PMC5_PMC10000.xml.gz": [],
-        "PMC10001_PMC20000.xml": [],
+        "PMC0000xxxx": ["PMC1.XML", "PMC2.nxml", "PMC3.xml.GZ", "PMC4.nxml.gz"],
+        **{name: [] for name in ("new.ZIP", "old.TAR.gz", "older.Tgz", "oldest.tar")},
+        **{name: [] for name in ("PMC5_PMC10000.XML.gz", "PMC10001_PMC20000.xml")},
     }
     assert discover_parts_by_source(f"{tmp_path}/") == discover_parts_by_source(tmp_path)
+
+
+def test_globs_accept_any_file_name_and_each_file_is_read_once(tmp_path: Path) -> None:
+    write_files(tmp_path, "a/PMC1.txt", "a/PMC2.xml", "b/PMC3.txt", "a/PMC4.zip", "a/x.xml")
+    assert discover_parts_by_source(f"{tmp_path}/*/PMC*.txt") == {"PMC0000xxxx": ["PMC1.txt", "PMC3.txt"]}
+    assert discover_parts_by_source(f"{tmp_path}/**/PMC2*") == {"PMC0000xxxx": ["PMC2.xml"]}
+    assert discover_parts_by_source(tmp_path / "a" / "PMC4.zip") == {"PMC4.zip": []}
+    inputs = [tmp_path, tmp_path / "a", f"{tmp_path}/a/*.xml", tmp_path / "a" / ".." / "a" / "PMC2.xml"]
+    assert discover(FILES, map(str, inputs)) == discover(FILES, [str(tmp_path)])
+    assert discover(FILES, [os.path.relpath(tmp_path)]) == discover(FILES, [str(tmp_path)])
+    [copy] = write_files(tmp_path, "b/PMC2.xml")
+    [source] = discover(FILES, [f"{tmp_path}/b/*.xml", f"{tmp_path}/a/PMC2.xml"])
+    assert [part.path for part in source.parts] == [f"{tmp_path}/a/PMC2.xml", copy]
 
 
 def test_pubmed_files_and_other_tables_are_ignored(tmp_path: Path) -> None:
@@ -132,26 +135,6 @@ def test_missing_input_error_lists_the_accepted_files(tmp_path: Path, missing: s
     assert f"--input {tmp_path / missing} " in message
     assert ("has no article" if missing == "empty" else "names no full text") in message
     assert all(word in message for word in (".nxml", ".tar.gz", ".zip", "PMC1_PMC20000.xml.gz"))
-
-
-def test_glob_accepts_any_file_name(tmp_path: Path) -> None:
-    write_files(tmp_path, "a/PMC1.txt", "a/PMC2.xml", "b/PMC3.txt", "a/PMC4.zip")
-    assert discover_parts_by_source(f"{tmp_path}/*/PMC*.txt") == {"PMC0000xxxx": ["PMC1.txt", "PMC3.txt"]}
-    assert discover_parts_by_source(f"{tmp_path}/**/PMC2*") == {"PMC0000xxxx": ["PMC2.xml"]}
-    assert discover_parts_by_source(tmp_path / "a" / "PMC4.zip") == {"PMC4.zip": []}
-
-
-def test_file_matched_by_two_inputs_is_read_once(tmp_path: Path) -> None:
-    write_files(tmp_path, "a/PMC1.xml", "a/x.xml", "a/old.zip")
-    inputs = [tmp_path, tmp_path / "a", f"{tmp_path}/a/*.xml", tmp_path / "a" / ".." / "a" / "PMC1.xml"]
-    assert discover(FILES, map(str, inputs)) == discover(FILES, [str(tmp_path)])
-    assert discover(FILES, [os.path.relpath(tmp_path)]) == discover(FILES, [str(tmp_path)])
-
-
-def test_files_with_the_same_name_in_two_folders_are_both_read(tmp_path: Path) -> None:
-    paths = write_files(tmp_path, "a/PMC1.xml", "b/PMC1.xml")
-    [source] = discover(FILES, [str(tmp_path / "b"), str(tmp_path / "a")])
-    assert [part.path for part in source.parts] == paths
 
 
 @settings(max_examples=examples(50))
@@ -187,11 +170,6 @@ def test_order_of_inputs_does_not_matter(names: list[str]) -> None:
 )
 def test_range_is_derived_from_the_file_or_folder_name(path: str, group: str, name: str) -> None:
     assert discover_parts_of_paths(path) == {group: [name]}
-
-
-def test_parts_are_sorted_by_number_and_version() -> None:
-    names = ["PMC2.xml", "PMC10.xml", "PMC10.2.xml", "PMC10.10.xml", "PMC100.1.xml"]
-    assert discover_parts_of_paths(*sorted(names)) == {"PMC0000xxxx": names}
 
 
 def test_groups_and_digests_do_not_depend_on_the_folder(tmp_path: Path) -> None:
@@ -287,18 +265,6 @@ def test_group_has_the_total_size_and_detects_changes(tmp_path: Path) -> None:
     assert not is_unchanged(FILES, after)
 
 
-def test_file_names_of_any_case_are_taken() -> None:
-    assert discover_parts_of_paths(
-        "PMC1.XML", "PMC2.nXML", "PMC3.xml.GZ", "a.ZIP", "b.TAR.gz", "c.Tgz", "PMC1_PMC20000.XML.GZ"
-    ) == {
-        "PMC0000xxxx": ["PMC1.XML", "PMC2.nXML", "PMC3.xml.GZ"],
-        "a.ZIP": [],
-        "b.TAR.gz": [],
-        "c.Tgz": [],
-        "PMC1_PMC20000.XML.GZ": [],
-    }
-
-
 def collect_notices(*paths: str) -> list[str]:
     notices: list[str] = []
     discover(NameOnlyStorage([f"/in/{path}" for path in paths]), ["/in"], notices.append)
@@ -313,23 +279,14 @@ def test_files_of_a_folder_that_are_not_read_are_counted() -> None:
     ]
 
 
-def test_files_of_a_mirror_that_its_lists_leave_out_are_not_counted() -> None:
-    mirror = ["m/pmc/selected/PMC0000xxxx.parquet", "m/pmc/metadata/PMC0000xxxx.parquet"]
-    mirror += ["m/pmc/xml/PMC0000xxxx/PMC1.1-0a1b2c3d.xml", "m/pmc/reports/PMC0000xxxx.json"]
-    assert collect_notices(*mirror) == []
-
-
 # Mirrors
 
 
 def test_articles_of_a_mirror_are_found_by_its_lists() -> None:
     mirror = [
-        "m/pmc/selected/PMC0000xxxx.parquet",
-        "m/pmc/selected/PMC0123xxxx.parquet",
-        "m/pmc/xml/PMC0000xxxx/PMC1.1-0a1b2c3d.xml",
-        "m/pmc/xml/PMC0123xxxx/PMC1230001.1-0a1b2c3d.xml",
-        "m/pmc/xml/PMC0200xxxx/PMC2000001.1-0a1b2c3d.xml",
-        "m/pubmed/baseline/pubmed26n0001.xml.gz",
+        *("m/pmc/selected/PMC0000xxxx.parquet", "m/pmc/selected/PMC0123xxxx.parquet"),
+        *("m/pmc/xml/PMC0000xxxx/PMC1.1-0a1b2c3d.xml", "m/pmc/xml/PMC0123xxxx/PMC1230001.1-0a1b2c3d.xml"),
+        *("m/pmc/xml/PMC0200xxxx/PMC2000001.1-0a1b2c3d.xml", "m/pubmed/baseline/pubmed26n0001.xml.gz"),
     ]
     lists: dict[str, list[str]] = {"PMC0000xxxx.parquet": [], "PMC0123xxxx.parquet": []}
     assert discover_parts_of_paths(*mirror) == lists
@@ -338,11 +295,10 @@ def test_articles_of_a_mirror_are_found_by_its_lists() -> None:
         "PMC0000xxxx": ["PMC5.xml", "PMC7.1-0a1b2c3d.xml"],
         **lists,
     }
-
-
-def test_mirror_without_lists_is_searched_as_a_folder() -> None:
-    paths = ["pmc/xml/PMC0000xxxx/PMC1.1-0a1b2c3d.xml", "pmc/selected/notes.xml"]
-    assert discover_parts_of_paths(*paths) == {
+    leftovers = "m/pmc/metadata/PMC0000xxxx.parquet", "m/pmc/reports/PMC0000xxxx.json"
+    assert collect_notices(*mirror[:5], *leftovers) == []
+    without_lists = ["pmc/xml/PMC0000xxxx/PMC1.1-0a1b2c3d.xml", "pmc/selected/notes.xml"]
+    assert discover_parts_of_paths(*without_lists) == {
         "PMC0000xxxx": ["PMC1.1-0a1b2c3d.xml"],
         "articles-000-of-001": ["selected/notes.xml"],
     }

@@ -45,10 +45,10 @@ from tests.support.corpus.small_articles import (
 )
 from tests.support.hypothesis_profiles import examples
 from tests.support.paths import PMC_SAMPLE
-from tests.support.servers import fake_pmc_bucket
 from tests.support.servers.fake_pmc_bucket import (
     BASE_URL,
     TODAY,
+    FakeArticle,
     FolderConnection,
     SequentialPool,
     create_bucket,
@@ -82,6 +82,10 @@ def summarize_records(records: list[SourceRecord]) -> list[tuple[str, int, str]]
             outcome = record.document.id if record.document else key.drop_reason or "?"
         summaries.append((record.file, record.position, outcome))
     return summaries
+
+
+def list_outcomes(folder: Path) -> list[str]:
+    return [outcome for _, _, outcome in summarize_records(read_records(folder))]
 
 
 def get_document(record: SourceRecord) -> Document:
@@ -149,31 +153,29 @@ def test_rejection_names_the_cause_and_no_local_path(tmp_path: Path) -> None:
 def test_file_without_read_permission_is_rejected(tmp_path: Path) -> None:
     folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2)})
     (folder / "PMC1.xml").chmod(0)
-    assert [outcome for _, _, outcome in summarize_records(read_records(folder))] == [
-        "unreadable",
-        "pmc:PMC2.1",
-    ]
+    assert list_outcomes(folder) == ["unreadable", "pmc:PMC2.1"]
 
 
-def test_broken_symlink_is_rejected(tmp_path: Path) -> None:
-    folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1)})
-    (folder / "PMC2.xml").symlink_to(tmp_path / "gone.xml")
-    assert [outcome for _, _, outcome in summarize_records(read_records(folder))] == [
-        "pmc:PMC1.1",
-        "unreadable",
-    ]
-
-
-def test_whole_articles_of_a_truncated_set_are_used(
-    tmp_path: Path,
-) -> None:
-    folder = write_byte_files(
-        tmp_path / "in", {"mine.xml": pack_articles(small_article(1), small_article(2))[:-30]}
-    )
+def test_broken_symlink_and_the_end_of_a_truncated_set_are_rejected(tmp_path: Path) -> None:
+    articles = pack_articles(small_article(2), small_article(3))[:-30]
+    folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1), "mine.xml": articles})
+    (folder / "PMC9.xml").symlink_to(tmp_path / "gone.xml")
     assert summarize_records(read_records(folder)) == [
-        ("in/mine.xml", 0, "pmc:PMC1.1"),
-        ("in/mine.xml", 1, "truncated-xml"),
+        *(("PMC1.xml", 0, "pmc:PMC1.1"), ("PMC9.xml", 1, "unreadable")),
+        *(("in/mine.xml", 0, "pmc:PMC2.1"), ("in/mine.xml", 1, "truncated-xml")),
     ]
+
+
+def test_article_list_decides_which_articles_of_a_mirror_are_read(tmp_path: Path) -> None:
+    """One that it lists and is missing is rejected, and one that it does not list is not read."""
+    inner = tmp_path / "pmc" / "selected"
+    inner.mkdir(parents=True)
+    folder = create_mirror(inner, *map(FakeArticle, (1, 2, 3)))
+    [missing] = folder.rglob("PMC2.1-*.xml")
+    missing.unlink()
+    write_byte_files(folder / "pmc" / "xml" / "PMC0000xxxx", {"PMC9.1-01234567.xml": small_article(9)})
+    assert list_outcomes(folder) == ["pmc:PMC1.1", "unreadable", "pmc:PMC3.1"]
+    assert read_records(folder)[1].file == missing.name
 
 
 def test_sample_is_read_without_rejections() -> None:
@@ -354,7 +356,7 @@ def test_config_decides_on_numeric_citations(tmp_path: Path, citations: str, sen
     assert jats.document(article, config).sentences == sentences
 
 
-def create_mirror(tmp_path: Path, *articles: fake_pmc_bucket.FakeArticle, number: int = 0) -> Path:
+def create_mirror(tmp_path: Path, *articles: FakeArticle, number: int = 0) -> Path:
     """Create a mirror as ``beam run fetch`` does."""
     folder = tmp_path / "mirror"
     connection = FolderConnection(create_bucket(tmp_path / "bucket", articles, "2026-09-04").root)
@@ -370,14 +372,14 @@ def create_mirror(tmp_path: Path, *articles: fake_pmc_bucket.FakeArticle, number
 def test_article_list_of_a_mirror_overrides_the_xml(tmp_path: Path) -> None:
     folder = create_mirror(
         tmp_path,
-        fake_pmc_bucket.FakeArticle(1, 2, licence="CC BY-NC", retracted=True, pmid=11, doi="10.5555/One"),
-        fake_pmc_bucket.FakeArticle(2, licence=None, manuscript=True),
-        fake_pmc_bucket.FakeArticle(3, ocr=True),
+        FakeArticle(1, 2, licence="CC BY-NC", retracted=True, pmid=11, doi="10.5555/One"),
+        FakeArticle(2, licence=None, manuscript=True),
+        FakeArticle(3, ocr=True),
     )
     one, two, three = map(get_document, read_records(folder))
     assert one.id == "pmc:PMC1.2"
     assert (one.licence, one.retracted, one.pmid, one.doi) == ("CC-BY-NC", True, 11, "10.5555/One")
-    assert one.file == f"PMC1.2-{hashlib.md5(fake_pmc_bucket.FakeArticle(1, 2).xml).hexdigest()[:8]}.xml"
+    assert one.file == f"PMC1.2-{hashlib.md5(FakeArticle(1, 2).xml).hexdigest()[:8]}.xml"
     assert (two.licence, two.pmid, two.flags) == (None, None, ["manuscript"])
     assert (three.licence, three.flags) == ("CC-BY", ["ocr"])
     assert [record.keys[0] for record in read_records(folder, PmcConfig())] == [
@@ -389,42 +391,21 @@ def test_article_list_of_a_mirror_overrides_the_xml(tmp_path: Path) -> None:
 
 def test_metadata_that_only_the_xml_has_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     xml = small_article(5, extra_front='<related-article related-article-type="retraction-forward"/>')
-    monkeypatch.setattr(fake_pmc_bucket.FakeArticle, "xml", xml)
-    document = get_document(
-        read_records(create_mirror(tmp_path, fake_pmc_bucket.FakeArticle(5, licence=None)))[0]
-    )
+    monkeypatch.setattr(FakeArticle, "xml", xml)
+    document = get_document(read_records(create_mirror(tmp_path, FakeArticle(5, licence=None)))[0])
     assert (document.licence, document.retracted) == ("CC-BY", True)
-
-
-def test_listed_article_that_is_missing_is_rejected(tmp_path: Path) -> None:
-    folder = create_mirror(tmp_path, *map(fake_pmc_bucket.FakeArticle, (1, 2, 3)))
-    [missing] = folder.rglob("PMC2.1-*.xml")
-    missing.unlink()
-    records = read_records(folder)
-    assert [outcome for _, _, outcome in summarize_records(records)] == [
-        "pmc:PMC1.1",
-        "unreadable",
-        "pmc:PMC3.1",
-    ]
-    assert records[1].file == missing.name
 
 
 @pytest.mark.parametrize("length", [100, 5_000_000], ids=["small", "larger than what is prefetched"])
 def test_listed_article_with_another_md5_is_rejected(tmp_path: Path, length: int) -> None:
     """A bit has flipped on the disk: the article is still well-formed, and says something else."""
-    articles = [fake_pmc_bucket.FakeArticle(number, text="A " * (length // 2)) for number in (1, 2)]
+    articles = [FakeArticle(number, text="A " * (length // 2)) for number in (1, 2)]
     folder = create_mirror(tmp_path, *articles)
     [damaged] = folder.rglob("PMC2.1-*.xml")
     damaged.write_bytes(damaged.read_bytes().replace(b"A A", b"A C", 1))
     records = read_records(folder)
     assert [outcome for _, _, outcome in summarize_records(records)] == ["pmc:PMC1.1", "damaged-copy"]
     assert records[1].file == damaged.name
-
-
-def test_unlisted_article_of_a_mirror_is_not_read(tmp_path: Path) -> None:
-    folder = create_mirror(tmp_path, fake_pmc_bucket.FakeArticle(1))
-    write_byte_files(folder / "pmc" / "xml" / "PMC0000xxxx", {"PMC9.1-01234567.xml": small_article(9)})
-    assert [outcome for _, _, outcome in summarize_records(read_records(folder))] == ["pmc:PMC1.1"]
 
 
 def edit_article_list(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -441,17 +422,14 @@ def edit_article_list(folder: Path, change: Callable[[dict[str, Any]], object]) 
 )
 def test_article_list_cannot_name_files_outside_its_folder(tmp_path: Path, name: str) -> None:
     write_byte_files(tmp_path, {"secret.xml": small_article(1)})
-    folder = create_mirror(tmp_path, fake_pmc_bucket.FakeArticle(1), fake_pmc_bucket.FakeArticle(2))
+    folder = create_mirror(tmp_path, FakeArticle(1), FakeArticle(2))
     edit_article_list(folder, lambda row: row["pmcid"] == 1 and row.update(file=name))
-    assert [outcome for _, _, outcome in summarize_records(read_records(folder))] == [
-        "hostile-name",
-        "pmc:PMC2.1",
-    ]
+    assert list_outcomes(folder) == ["hostile-name", "pmc:PMC2.1"]
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" + b"\0" * 100 + b"PAR1", b"<articles/>"])
 def test_invalid_article_list_raises(tmp_path: Path, data: bytes) -> None:
-    folder = create_mirror(tmp_path, fake_pmc_bucket.FakeArticle(1))
+    folder = create_mirror(tmp_path, FakeArticle(1))
     [path] = folder.rglob("selected/*.parquet")
     whole = path.read_bytes()
     for bad in (data, whole[:-20], whole[: len(whole) // 2]):
@@ -461,17 +439,6 @@ def test_invalid_article_list_raises(tmp_path: Path, data: bytes) -> None:
     pq.write_table(pa.table({"pmcid": [1]}), path)
     with pytest.raises(BadFileError):
         read_records(folder)
-
-
-def test_mirror_inside_a_folder_named_pmc_selected(tmp_path: Path) -> None:
-    inner = tmp_path / "pmc" / "selected"
-    inner.mkdir(parents=True)
-    assert [
-        outcome
-        for _, _, outcome in summarize_records(
-            read_records(create_mirror(inner, fake_pmc_bucket.FakeArticle(1)))
-        )
-    ] == ["pmc:PMC1.1"]
 
 
 # Hostile and generated articles
@@ -494,7 +461,7 @@ def test_deeply_nested_article_is_read_or_rejected(tmp_path: Path, content: str)
         tmp_path, {"PMC1.xml": small_article(1, body=f"<body>{content}</body>"), "PMC2.xml": small_article(2)}
     )
     before = sys.getrecursionlimit()
-    first, second = (outcome for _, _, outcome in summarize_records(read_records(folder)))
+    first, second = list_outcomes(folder)
     assert first in {"pmc:PMC1.1", "too-deep", "malformed-xml"}
     assert second == "pmc:PMC2.1"
     assert sys.getrecursionlimit() == before

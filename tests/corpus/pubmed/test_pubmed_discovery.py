@@ -145,34 +145,37 @@ def test_stem_is_a_safe_file_name(name: str) -> None:
 
 def test_folder_is_searched_recursively_without_hidden_files(tmp_path: Path) -> None:
     expected = write_files(
-        tmp_path, "b/pubmed26n0001.xml.gz", "pubmed26n0002.xml", "a/deep/er/pubmed26n0003.xml.gz"
+        tmp_path, "b/pubmed26n0001.xml.gz", "pubmed26n0002.xml", "a/b/pubmed26n0003.xml.gz"
     )
     write_files(
         tmp_path,
-        ".hidden/pubmed26n0004.xml",
-        "a/.hidden/pubmed26n0004.xml",
-        ".pubmed26n0005.xml",
-        ".tmp-0123",
-        "pubmed26n0001.xml.gz.md5",
-        "pubmed26n0006.xml.gz.part",
-        "README.txt",
-        "stats.html",
-        "xml",
+        *(".hidden/pubmed26n0004.xml", "a/.hidden/pubmed26n0004.xml", ".pubmed26n0005.xml", ".tmp-0123"),
+        *("pubmed26n0001.xml.gz.md5", "pubmed26n0006.xml.gz.part", "README.txt", "stats.html", "xml"),
     )
-    assert discover_paths(tmp_path) == expected
-    assert discover_paths(f"{tmp_path}/") == expected
-
-
-def test_hidden_folder_can_be_named(tmp_path: Path) -> None:
-    expected = write_files(tmp_path, ".data/pubmed26n0001.xml")
-    assert discover_paths(tmp_path / ".data") == expected
-
-
-def test_broken_symlink_is_an_input(tmp_path: Path) -> None:
-    expected = write_files(tmp_path, "pubmed26n0001.xml")
-    link = tmp_path / "pubmed26n0002.xml"
+    assert discover_paths(tmp_path) == discover_paths(f"{tmp_path}/") == expected
+    assert discover_paths(tmp_path / ".hidden") == [f"{tmp_path}/.hidden/pubmed26n0004.xml"]
+    link = tmp_path / "pubmed26n0004.xml"
     link.symlink_to(tmp_path / "gone.xml")
     assert discover_paths(tmp_path) == [*expected, str(link)]
+    assert discover_sources(FILES, []) == []
+
+
+def test_file_named_twice_is_one_source_and_copies_are_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two, copy = write_files(
+        tmp_path, "in/pubmed26n0001.xml", "in/pubmed26n0002.xml", "a/pubmed26n0002.xml"
+    )
+    monkeypatch.chdir(tmp_path / "in")
+    spellings = [
+        *(one, "pubmed26n0001.xml", "./pubmed26n0001.xml", "../in/pubmed26n0001.xml", "*1.xml"),
+        f"{tmp_path}/in/../in//pubmed26n0001.xml",
+    ]
+    for spelling in spellings:
+        assert discover_paths(spelling) == discover_paths(spelling, one) == [one]
+    assert discover_paths(*spellings, ".", tmp_path / "in", "*.xml") == [one, two]
+    assert discover_paths(tmp_path / "in", tmp_path / "a") == [one, copy, two]
+    assert discover_paths(tmp_path / "a", tmp_path / "in") == [one, copy, two]
 
 
 def test_glob_accepts_any_file_name(tmp_path: Path) -> None:
@@ -205,37 +208,6 @@ def test_folder_names_may_contain_glob_characters(tmp_path: Path, folder: str) -
     write_files(tmp_path, "x/pubmed26n0009.xml", "axb/pubmed26n0009.xml", "whatx/pubmed26n0009.xml")
     assert discover_paths(tmp_path / folder) == expected
     assert discover_paths(expected[0]) == expected
-
-
-def test_file_named_twice_is_one_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = write_files(tmp_path, "in/pubmed26n0001.xml", "in/pubmed26n0002.xml")
-    monkeypatch.chdir(tmp_path / "in")
-    spellings = [
-        one,
-        "pubmed26n0001.xml",
-        "./pubmed26n0001.xml",
-        "../in/pubmed26n0001.xml",
-        f"{tmp_path}/in/../in//pubmed26n0001.xml",
-        "*1.xml",
-    ]
-    for spelling in spellings:
-        assert discover_paths(spelling) == [one]
-        assert discover_paths(spelling, one) == [one]
-    assert discover_paths(*spellings, ".", tmp_path, "*.xml") == [one, two]
-
-
-def test_copies_in_two_folders_are_two_sources(tmp_path: Path) -> None:
-    paths = write_files(tmp_path, "a/pubmed26n0001.xml", "b/pubmed26n0001.xml")
-    assert discover_paths(tmp_path / "b", tmp_path / "a") == paths
-
-
-def test_order_of_inputs_does_not_matter(tmp_path: Path) -> None:
-    paths = write_files(
-        tmp_path, "z/pubmed25n9999.xml", "a/pubmed26n0001.xml", "m/pubmed26n0002.xml", "b/x.xml"
-    )
-    folders = [str(tmp_path / name) for name in "zamb"]
-    for shift in range(4):
-        assert discover_paths(*folders[shift:], *folders[:shift]) == paths
 
 
 def test_source_has_the_size_and_stamp_of_its_file(tmp_path: Path) -> None:
@@ -434,7 +406,3 @@ def test_missing_input_error_names_the_input_and_the_accepted_files(tmp_path: Pa
         assert "Give a folder, a file or a quoted glob" in message
     message = get_error_message(tmp_path / "empty")
     assert f"--input {tmp_path}/empty has no *.xml or *.xml.gz file" in message
-
-
-def test_no_inputs_give_no_sources() -> None:
-    assert discover_sources(FILES, []) == []
