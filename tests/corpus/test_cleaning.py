@@ -7,6 +7,7 @@ import re
 import sys
 import time
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -349,7 +350,7 @@ STUBS = [
 ]
 
 
-SECTION_CASES: list[tuple[str, list[LabelledText], list[LabelledText]]] = [
+SECTION_CASES: list[tuple[str, list[Any], list[Any]]] = [
     *(("run-in-labels", [(None, text)], after) for text, after in RUN_IN_CASES),
     # Labels within sections that have labels.
     (

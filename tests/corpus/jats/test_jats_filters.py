@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Any
 
@@ -90,31 +89,77 @@ def test_drop_reasons_of_other_steps_come_first_and_last() -> None:
     assert len(set(PmcConfig.drop_reasons)) == len(PmcConfig.drop_reasons)
 
 
-def test_highest_version_wins() -> None:
-    assert PmcConfig().highest_version_wins
-
-
-@pytest.mark.parametrize("licence", [None, *LICENCES])
-def test_default_licences_are_cc0_cc_by_and_cc_by_sa(licence: str | None) -> None:
-    expected = None if licence in {"CC0", "CC-BY", "CC-BY-SA"} else "licence"
-    assert get_drop_reason(ACCEPTED_ARTICLE._replace(licence=licence), PmcConfig()) == expected
-
-
 @pytest.mark.parametrize("licence", [None, *LICENCES])
 def test_licences_option_and_the_code_unknown(licence: str | None) -> None:
-    code = licence or "unknown"
-    assert get_drop_reason(ACCEPTED_ARTICLE._replace(licence=licence), PmcConfig(licences=(code,))) is None
+    code, metadata = licence or "unknown", ACCEPTED_ARTICLE._replace(licence=licence)
+    by_default = None if licence in {"CC0", "CC-BY", "CC-BY-SA"} else "licence"
+    assert get_drop_reason(metadata, PmcConfig()) == by_default
+    assert get_drop_reason(metadata, PmcConfig(licences=(code,))) is None
     others = tuple(name for name in LICENCES if name != code)
-    assert (
-        get_drop_reason(ACCEPTED_ARTICLE._replace(licence=licence), PmcConfig(licences=others)) == "licence"
-    )
+    assert get_drop_reason(metadata, PmcConfig(licences=others)) == "licence"
 
 
-def test_unrecognized_licence_is_dropped() -> None:
-    assert (
-        get_drop_reason(ACCEPTED_ARTICLE._replace(licence="CC-BY-XX"), PmcConfig(licences=tuple(LICENCES)))
-        == "licence"
-    )
+FRENCH_ARTICLE = {"language": "fre"}
+
+
+PUBLISHED = {"issns": ("9990-0011",), "columns": ArticleColumns(published="2019-07-01")}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "options", "reason"),
+    [
+        ({"licence": "CC-BY-XX"}, {"licences": tuple(LICENCES)}, "licence"),
+        (FRENCH_ARTICLE, {}, "language"),
+        (FRENCH_ARTICLE, {"languages": ("eng", "fre")}, None),
+        (FRENCH_ARTICLE, {"languages": ()}, None),
+        ({}, {"languages": ("fre",)}, "language"),
+        ({}, {"languages": (), "drop_languages": ("eng",)}, "language"),
+        ({}, {"drop_languages": ("fre",)}, None),
+        ({}, {"drop_article_types": ("Research-Article",)}, "article-type"),
+        ({}, {"drop_article_types": ("letter", "research-article")}, "article-type"),
+        ({"article_type": None}, {"drop_article_types": ("letter",)}, None),
+        ({}, {"article_types": ("research-article",)}, None),
+        ({}, {"article_types": ("letter",)}, "article-type"),
+        ({"retracted": True}, {}, None),
+        ({"retracted": True}, {"drop_retracted": True}, "retracted"),
+        ({"ocr": True}, {}, "ocr"),
+        ({"ocr": True}, {"keep_ocr": True}, None),
+        (PUBLISHED, {"published": ("2019", "2019")}, None),
+        (PUBLISHED, {"published": ("2020", "")}, "year"),
+        ({}, {"journals": ("journal of rest",)}, None),
+        ({}, {"journals": ("j rest",)}, "journal"),
+        (PUBLISHED, {"drop_journals": ("9990-0011",)}, "journal"),
+        # The title counts if titles are included.
+        ({}, {"min_words": 6}, None),
+        ({}, {"min_words": 7}, "short"),
+        ({}, {"min_words": 6, "titles": False}, "short"),
+        ({}, {"min_words": 5, "titles": False}, None),
+    ],
+)
+def test_filters_that_keep_and_drop(
+    metadata: dict[str, Any], options: dict[str, Any], reason: str | None
+) -> None:
+    assert get_drop_reason(ACCEPTED_ARTICLE._replace(**metadata), PmcConfig(**options)) == reason
+
+
+ABSTRACT = TextBlock("abstract", ("Abstract",), "We slept.")
+
+
+@pytest.mark.parametrize(
+    ("blocks", "has_body", "options", "reason"),
+    [
+        ([BLOCKS[0], ABSTRACT], False, {}, "no-body"),
+        ([BLOCKS[0], ABSTRACT], False, {"keep_abstract_only": True}, None),
+        (BLOCKS[:1], False, {"keep_abstract_only": True}, "no-text"),
+        ([], True, {}, "no-text"),
+        (BLOCKS[:1], True, {}, "no-text"),
+        ([TextBlock("sub-article", (), "Well done.")], True, {}, "no-text"),
+    ],
+)
+def test_articles_without_text_are_dropped(
+    blocks: list[TextBlock], has_body: bool, options: dict[str, Any], reason: str | None
+) -> None:
+    assert get_drop_reason(ACCEPTED_ARTICLE, PmcConfig(**options), blocks, has_body) == reason
 
 
 def test_language_of_the_text_decides_where_none_or_english_is_declared() -> None:
@@ -136,43 +181,6 @@ def test_language_of_the_text_decides_where_none_or_english_is_declared() -> Non
     assert get_drop_reason(german, PmcConfig(languages=("ger",)), blocks) is None
 
 
-def test_languages_option() -> None:
-    french = ACCEPTED_ARTICLE._replace(language="fre")
-    assert get_drop_reason(french, PmcConfig()) == "language"
-    assert get_drop_reason(french, PmcConfig(languages=("eng", "fre"))) is None
-    assert get_drop_reason(french, PmcConfig(languages=())) is None
-    assert get_drop_reason(ACCEPTED_ARTICLE, PmcConfig(languages=("fre",))) == "language"
-
-
-@pytest.mark.parametrize("types", [("Research-Article",), ("letter", "research-article")])
-def test_drop_article_types_ignores_case(types: tuple[str, ...]) -> None:
-    assert get_drop_reason(ACCEPTED_ARTICLE, PmcConfig(drop_article_types=types)) == "article-type"
-    assert (
-        get_drop_reason(ACCEPTED_ARTICLE._replace(article_type=None), PmcConfig(drop_article_types=types))
-        is None
-    )
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"published": ("2019", "2019")}, None),
-        ({"published": ("2020", "")}, "year"),
-        ({"journals": ("journal of rest",)}, None),
-        ({"journals": ("j rest",)}, "journal"),
-        ({"drop_journals": ("9990-0011",)}, "journal"),
-        ({"article_types": ("research-article",)}, None),
-        ({"article_types": ("letter",)}, "article-type"),
-        ({"languages": (), "drop_languages": ("eng",)}, "language"),
-        ({"drop_languages": ("fre",)}, None),
-    ],
-)
-def test_filters_that_keep_and_drop(options: dict[str, Any], reason: str | None) -> None:
-    columns = ArticleColumns(published="2019-07-01")
-    metadata = ACCEPTED_ARTICLE._replace(issns=("9990-0011",), columns=columns)
-    assert find_drop_reason(metadata, True, PmcConfig(**options)) == reason
-
-
 def test_unknown_article_type_is_said() -> None:
     assert PmcConfig(drop_article_types=("Correction", "letter")).describe_unknown_values() == []
     assert PmcConfig(drop_article_types=("corrections", "xq")).describe_unknown_values() == [
@@ -181,46 +189,6 @@ def test_unknown_article_type_is_said() -> None:
         "--drop-article-types: xq is no type that JATS or PMC suggest. Articles of exactly this type are "
         "dropped",
     ]
-
-
-def test_drop_retracted_option() -> None:
-    retracted = ACCEPTED_ARTICLE._replace(retracted=True)
-    assert get_drop_reason(retracted, PmcConfig()) is None
-    assert get_drop_reason(retracted, PmcConfig(drop_retracted=True)) == "retracted"
-
-
-def test_keep_ocr_option() -> None:
-    scanned = ACCEPTED_ARTICLE._replace(ocr=True)
-    assert get_drop_reason(scanned, PmcConfig()) == "ocr"
-    assert get_drop_reason(scanned, PmcConfig(keep_ocr=True)) is None
-
-
-def test_keep_abstract_only_option() -> None:
-    abstract = [*BLOCKS[:1], TextBlock("abstract", ("Abstract",), "We slept.")]
-    assert get_drop_reason(ACCEPTED_ARTICLE, PmcConfig(), abstract, has_body=False) == "no-body"
-    assert (
-        get_drop_reason(ACCEPTED_ARTICLE, PmcConfig(keep_abstract_only=True), abstract, has_body=False)
-        is None
-    )
-    assert (
-        get_drop_reason(ACCEPTED_ARTICLE, PmcConfig(keep_abstract_only=True), BLOCKS[:1], has_body=False)
-        == "no-text"
-    )
-
-
-@pytest.mark.parametrize("blocks", [[], BLOCKS[:1], [TextBlock("sub-article", (), "Well done.")]])
-def test_title_and_excluded_parts_are_not_text(blocks: list[TextBlock]) -> None:
-    assert get_drop_reason(ACCEPTED_ARTICLE, PmcConfig(), blocks) == "no-text"
-
-
-@pytest.mark.parametrize(
-    ("min_words", "titles", "expected"), [(6, True, None), (7, True, "short"), (6, False, "short")]
-)
-def test_min_words_counts_the_title_if_titles_are_included(
-    min_words: int, titles: bool, expected: str | None
-) -> None:
-    assert get_drop_reason(ACCEPTED_ARTICLE, PmcConfig(min_words=min_words, titles=titles)) == expected
-    assert get_drop_reason(ACCEPTED_ARTICLE, PmcConfig(min_words=5, titles=False)) is None
 
 
 # The configuration
@@ -260,11 +228,6 @@ def test_default_licences_equal_those_of_the_download() -> None:
 def test_invalid_config_raises(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         PmcConfig(**options)
-
-
-def test_config_is_immutable() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        PmcConfig().titles = False  # type: ignore[misc]
 
 
 def test_config_as_json() -> None:

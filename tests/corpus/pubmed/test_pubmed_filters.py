@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from argparse import ArgumentTypeError
@@ -140,32 +139,6 @@ def test_drop_reasons_of_other_steps_come_first_and_last() -> None:
     assert PubMedConfig.drop_reasons[-3:] == ("duplicate", "near-duplicate", "excluded")
 
 
-def test_default_config_keeps_citations_with_an_abstract() -> None:
-    assert get_drop_reason(CITATION, PubMedConfig()) is None
-    assert (
-        get_drop_reason(build_citation(retracted=True, languages=(), title="", pmid=1), PubMedConfig())
-        is None
-    )
-    assert get_drop_reason(build_citation(abstract=()), PubMedConfig()) == "no-abstract"
-    assert (
-        get_drop_reason(build_citation(abstract=(AbstractSection("AIM", "\n"),)), PubMedConfig())
-        == "no-abstract"
-    )
-
-
-def test_keep_title_only_option() -> None:
-    config = PubMedConfig(keep_title_only=True)
-    assert get_drop_reason(build_citation(abstract=()), config) is None
-    assert build_document(build_citation(abstract=()), config).sentences == ["Sleep in mice.", "A trial."]
-    assert get_drop_reason(build_citation(abstract=(), title=" "), config) == "no-text"
-
-
-def test_any_of_the_languages_is_sufficient() -> None:
-    assert get_drop_reason(CITATION, PubMedConfig(languages=("ger", "fre"))) is None
-    assert get_drop_reason(CITATION, PubMedConfig(languages=("ger",))) == "language"
-    assert get_drop_reason(build_citation(languages=()), PubMedConfig(languages=("eng",))) == "language"
-
-
 def test_language_codes_of_any_case_are_one_language() -> None:
     shouted = build_citation(languages=("ENG", "fra"))
     for code in ("eng", "fre"):
@@ -177,15 +150,6 @@ def test_language_codes_of_any_case_are_one_language() -> None:
 def test_config_takes_marc_codes_only(code: str) -> None:
     with pytest.raises(InvalidValueError, match=code):
         PubMedConfig(languages=(code,))
-
-
-@pytest.mark.parametrize("kind", ["published erratum", "PUBLISHED ERRATUM"])
-def test_publication_types_of_any_case_are_dropped(kind: str) -> None:
-    config = PubMedConfig(drop_publication_types=("Published Erratum",))
-    assert get_drop_reason(build_citation(publication_types=(kind,)), config) == "publication-type"
-    config = PubMedConfig(drop_publication_types=(kind,))
-    erratum = build_citation(publication_types=("Published Erratum",))
-    assert get_drop_reason(erratum, config) == "publication-type"
 
 
 @pytest.mark.parametrize(
@@ -214,20 +178,6 @@ def test_unknown_publication_type_is_said() -> None:
     assert PubMedConfig(drop_publication_types=("Review",)).describe_unknown_values() == []
 
 
-def test_any_dropped_publication_type_is_sufficient() -> None:
-    assert (
-        get_drop_reason(CITATION, PubMedConfig(drop_publication_types=("Letter", "Review")))
-        == "publication-type"
-    )
-    assert get_drop_reason(CITATION, PubMedConfig(drop_publication_types=("Letter",))) is None
-
-
-def test_drop_retracted_option() -> None:
-    assert get_drop_reason(build_citation(retracted=True), PubMedConfig()) is None
-    assert get_drop_reason(build_citation(retracted=True), PubMedConfig(drop_retracted=True)) == "retracted"
-    assert build_document(build_citation(retracted=True)).retracted
-
-
 @pytest.mark.parametrize(("min_abstract_words", "expected"), [(7, None), (8, None), (9, "short-abstract")])
 def test_min_abstract_words_excludes_labels_and_title(min_abstract_words: int, expected: str | None) -> None:
     for labels in (False, True):
@@ -237,11 +187,6 @@ def test_min_abstract_words_excludes_labels_and_title(min_abstract_words: int, e
             )
             == expected
         )
-
-
-@pytest.mark.parametrize(("min_pmid", "expected"), [(12_345_678, None), (12_345_679, "below-min-pmid")])
-def test_min_pmid_is_inclusive(min_pmid: int, expected: str | None) -> None:
-    assert get_drop_reason(CITATION, PubMedConfig(min_pmid=min_pmid)) == expected
 
 
 def test_dropped_document_is_complete() -> None:
@@ -264,41 +209,89 @@ JOURNAL = {
 }
 
 
+ERRATUM = {"publication_types": ("Published Erratum",)}
+
+
 @pytest.mark.parametrize(
-    ("options", "reason"),
+    ("changes", "options", "reason"),
     [
-        ({"published": parse_date_range("2019")}, None),
-        ({"published": parse_date_range("2010:")}, None),
-        ({"published": parse_date_range(":2018")}, "year"),
-        ({"journals": parse_names("other; journal of rest (london, England)")}, None),
-        ({"journals": parse_names("J Rest")}, None),
-        ({"journals": ("other",)}, "journal"),
-        ({"drop_journals": ("9990-0033",)}, "journal"),
-        ({"drop_journals": ("101",)}, "journal"),
-        ({"drop_journals": ("other",)}, None),
-        ({"mesh": parse_names("Sleep, REM")}, None),
-        ({"mesh": parse_names("Sleep; REM")}, "mesh"),
-        ({"drop_mesh": parse_names("Humans; Mice")}, "mesh"),
-        ({"drop_mesh": parse_names("Humans")}, None),
-        ({"publication_types": ("review",)}, None),
-        ({"publication_types": ("Letter",)}, "publication-type"),
+        ({}, {}, None),
+        ({"retracted": True, "languages": (), "title": "", "pmid": 1}, {}, None),
+        ({"abstract": ()}, {}, "no-abstract"),
+        ({"abstract": (AbstractSection("AIM", "\n"),)}, {}, "no-abstract"),
+        ({"abstract": ()}, {"keep_title_only": True}, None),
+        ({"abstract": (), "title": " "}, {"keep_title_only": True}, "no-text"),
+        # Any of the languages is sufficient.
+        ({}, {"languages": ("ger", "fre")}, None),
+        ({}, {"languages": ("ger",)}, "language"),
+        ({"languages": ()}, {"languages": ("eng",)}, "language"),
+        ({}, {"drop_languages": ("fre",)}, "language"),
+        ({}, {"languages": ("eng",), "drop_languages": ("fre",)}, "language"),
+        ({}, {"drop_languages": ("ger",)}, None),
+        # Types of any case, and any of them.
+        *(
+            (
+                {"publication_types": (kind,)},
+                {"drop_publication_types": ("Published Erratum",)},
+                "publication-type",
+            )
+            for kind in ("published erratum", "PUBLISHED ERRATUM")
+        ),
+        *(
+            (ERRATUM, {"drop_publication_types": (kind,)}, "publication-type")
+            for kind in ("published erratum", "PUBLISHED ERRATUM")
+        ),
+        ({}, {"drop_publication_types": ("Letter", "Review")}, "publication-type"),
+        ({}, {"drop_publication_types": ("Letter",)}, None),
+        ({}, {"publication_types": ("review",)}, None),
+        ({}, {"publication_types": ("Letter",)}, "publication-type"),
         (
+            {},
             {"publication_types": ("Review",), "drop_publication_types": ("Journal Article",)},
             "publication-type",
         ),
-        ({"drop_languages": ("fre",)}, "language"),
-        ({"languages": ("eng",), "drop_languages": ("fre",)}, "language"),
-        ({"drop_languages": ("ger",)}, None),
-        ({"min_words": 13}, None),
-        ({"min_words": 14}, "short"),
-        ({"max_words": 13}, None),
-        ({"max_words": 12}, "long"),
+        ({"retracted": True}, {}, None),
+        ({"retracted": True}, {"drop_retracted": True}, "retracted"),
+        ({}, {"min_pmid": 12_345_678}, None),
+        ({}, {"min_pmid": 12_345_679}, "below-min-pmid"),
+        ({}, {"min_words": 13}, None),
+        ({}, {"min_words": 14}, "short"),
+        ({}, {"max_words": 13}, None),
+        ({}, {"max_words": 12}, "long"),
+        *(
+            (JOURNAL, options, reason)
+            for options, reason in (
+                ({"published": parse_date_range("2019")}, None),
+                ({"published": parse_date_range("2010:")}, None),
+                ({"published": parse_date_range(":2018")}, "year"),
+                ({"journals": parse_names("other; journal of rest (london, England)")}, None),
+                ({"journals": parse_names("J Rest")}, None),
+                ({"journals": ("other",)}, "journal"),
+                ({"drop_journals": ("9990-0033",)}, "journal"),
+                ({"drop_journals": ("101",)}, "journal"),
+                ({"drop_journals": ("other",)}, None),
+                ({"mesh": parse_names("Sleep, REM")}, None),
+                ({"mesh": parse_names("Sleep; REM")}, "mesh"),
+                ({"drop_mesh": parse_names("Humans; Mice")}, "mesh"),
+                ({"drop_mesh": parse_names("Humans")}, None),
+            )
+        ),
     ],
 )
-def test_filters_that_keep_and_drop(options: dict[str, Any], reason: str | None) -> None:
+def test_filters_that_keep_and_drop(
+    changes: dict[str, Any], options: dict[str, Any], reason: str | None
+) -> None:
     config = PubMedConfig(**options)
-    assert get_drop_reason(build_citation(**JOURNAL), config) == reason
+    assert get_drop_reason(build_citation(**changes), config) == reason
     assert set(DEFAULT_COLUMNS) <= config.list_parsed_columns()
+
+
+def test_titles_alone_retractions_and_no_language_in_documents() -> None:
+    title_only = build_document(build_citation(abstract=()), PubMedConfig(keep_title_only=True))
+    assert title_only.sentences == ["Sleep in mice.", "A trial."]
+    assert build_document(build_citation(retracted=True)).retracted
+    assert build_document(build_citation(languages=())).language is None
+    assert build_document(build_citation(languages=("eng",))).language == "eng"
 
 
 def test_filters_parse_what_they_need_without_the_column() -> None:
@@ -430,11 +423,6 @@ def test_white_space_is_collapsed() -> None:
     assert document.sections == [("Abstract > MAIN OUTCOME", 1)]
 
 
-def test_language_is_none_without_languages() -> None:
-    assert build_document(build_citation(languages=())).language is None
-    assert build_document(build_citation(languages=("eng",))).language == "eng"
-
-
 ANY = st.characters(exclude_characters="\x0b\x0c\x1c\x1d\x1e\x1f", exclude_categories=["Cs"])
 """All characters, except the white space that XML forbids."""
 TEXTS = st.lists(
@@ -528,11 +516,6 @@ def test_drop_reason_depends_on_the_words_of_the_abstract(
 def test_invalid_config_raises(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         PubMedConfig(**options)
-
-
-def test_config_is_immutable() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        PubMedConfig().titles = False  # type: ignore[misc]
 
 
 def test_config_as_json() -> None:
