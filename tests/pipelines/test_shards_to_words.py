@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import shutil
@@ -14,7 +13,6 @@ import pytest
 
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli
 from bioshards.vocab.counting import count_steps as count_steps
 from bioshards.vocab.counting import word_counts
@@ -50,11 +48,6 @@ def abstracts(tmp_path: Path) -> Path:
 
 def format_counts(counts: dict[str, int], min_count: int = 1) -> bytes:
     return b"".join(word_counts.lines_from_counts(counts, min_count))
-
-
-def load_counts(output: Path, name: str = "words.tsv") -> dict[str, int]:
-    with (output / name).open("rb") as file:
-        return dict(word_counts.read_counts(file))
 
 
 # Counts
@@ -111,38 +104,6 @@ def test_rare_words_are_pruned_and_counted(abstracts: Path, tmp_path: Path, run:
     assert manifest["counts"]["distinct_words"] - len(rare) == manifest["outputs"][0]["rows"]
 
 
-def test_validation_documents_do_not_depend_on_other_documents(tmp_path: Path, run: Run) -> None:
-    """Each document has a unique word, so that the lists show the validation documents."""
-    numbers = range(100, 400)
-    texts = {number: f"word{number}" for number in numbers}
-    write_texts(tmp_path / "all", {"one": texts})
-    write_texts(
-        tmp_path / "some", {f"n{number}": {number: texts[number]} for number in numbers if number % 50 < 9}
-    )
-    for name, options in (
-        ("all", ()),
-        ("some", ()),
-        ("all", ("--seed", 1)),
-        ("all", ("--validation-fraction", 0.4)),
-    ):
-        output = tmp_path / "-".join(["out", name, *map(str, options)])
-        assert (
-            run("--input", tmp_path / name, "--output", output, "--validation-fraction", 0.2, *options) == 0
-        )
-    validation_words = load_counts(tmp_path / "out-all", "validation-words.tsv").keys()
-    assert 40 < len(validation_words) < 80
-    assert validation_words.isdisjoint(load_counts(tmp_path / "out-all"))
-    validation_words_of_some = load_counts(tmp_path / "out-some", "validation-words.tsv").keys()
-    assert validation_words_of_some == validation_words & (
-        validation_words_of_some | load_counts(tmp_path / "out-some").keys()
-    )
-    assert validation_words != load_counts(tmp_path / "out-all---seed-1", "validation-words.tsv").keys()
-    assert (
-        validation_words
-        < load_counts(tmp_path / "out-all---validation-fraction-0.4", "validation-words.tsv").keys()
-    )
-
-
 def test_manifest_lists_config_inputs_and_outputs(abstracts: Path, tmp_path: Path, run: Run) -> None:
     full_text = write_texts(tmp_path / "fulltext", {"third": THIRD}, "pmc_to_shards")
     output = tmp_path / "out"
@@ -196,33 +157,6 @@ def test_manifest_that_was_edited_is_written_anew(
     rewritten = load_manifest(tmp_path / "out")
     del manifest["run"], rewritten["run"]
     assert rewritten == manifest
-
-
-def test_run_stopped_at_a_shard_resumes_there(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    """Writing the third shard fails; the next run counts only the missing shards."""
-    source = write_texts(
-        tmp_path / "in", {f"n{number}": {number: f"Mice number {number}."} for number in range(6)}
-    )
-    original_write, calls = word_counts.write_counts, []
-
-    def count_calls(storage: LocalStorage, path: str, counts: WordCounts, is_failing: bool) -> Any:
-        calls.append(path)
-        if is_failing and len(calls) == 3:
-            raise RuntimeError("no more")
-        return original_write(storage, path, counts)
-
-    for is_failing in (True, False):
-        monkeypatch.setattr(
-            word_counts, "write_counts", functools.partial(count_calls, is_failing=is_failing)
-        )
-        assert run("--input", source, "--output", tmp_path / "out") == (1 if is_failing else 0)
-        assert (tmp_path / "out" / "manifest.json").exists() is not is_failing
-    assert "the run failed: RuntimeError: no more. Completed work is kept" in capsys.readouterr().err
-    assert len(calls) == 3 + 4
-    assert len(set(calls)) == 6
-    assert (tmp_path / "out" / "words.tsv").read_bytes() == format_counts(count_directly(source).words)
 
 
 def test_update_counts_only_new_shards(

@@ -126,14 +126,14 @@ def _wait_until(process: ForkServerProcess, condition: Callable[[], bool]) -> No
         time.sleep(0.001)
 
 
-def kill_ten_times(output: Path, *arguments: object, overrides: Overrides | None = None) -> None:
-    """Kill a run ten times at random moments, each run resuming the last."""
+def kill_repeatedly(output: Path, *arguments: object, overrides: Overrides | None = None) -> None:
+    """Kill a run six times at random moments, each run resuming the last."""
     started_at = time.monotonic()
     measured_output = f"{output}-measured"
     assert run_beam(*arguments, "--output", measured_output, overrides=overrides).returncode == 0
     duration = time.monotonic() - started_at
     rng, killed = random.Random(7), 0
-    while killed < 10:
+    while killed < 6:
         process = start_beam(*arguments, "--output", output, overrides=overrides)
         process.join(rng.uniform(0, duration))
         if process.is_alive():

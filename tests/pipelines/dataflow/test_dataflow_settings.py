@@ -282,9 +282,3 @@ def test_lost_connection_to_a_job_is_no_failure() -> None:
     assert "lost sight of job 7, which GOES ON at Dataflow, and costs (Dataflow did not answer)" in message
     assert "gcloud dataflow jobs cancel 7 --region=us-central1 --project=my-lab" in message
     assert "failed" not in message
-
-
-def test_dataflow_modules_import_beam_lazily() -> None:
-    for module in ("settings", "job_status", "worker_package"):
-        text = (Path(settings.__file__).parent / f"{module}.py").read_text()
-        assert not re.search(r"^(import|from) apache_beam", text, re.MULTILINE)

@@ -29,7 +29,6 @@ from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.pretraining import example_recipes
 from bioshards.vocab.pretraining.example_recipes import OBJECTIVES
 from tests.support.corpus.datasets_library import load_with_datasets
-from tests.support.fork_server import run_beam
 from tests.support.outputs import load_manifest
 from tests.support.vocab import synthetic_corpora
 from tests.support.vocab.synthetic_corpora import PretrainingRow, UniqueWordCorpus, run_shards_to_pretraining
@@ -40,17 +39,12 @@ CLS, SEP = 2, 3
 OPTIONS_BY_KIND: dict[str, tuple[object, ...]] = {
     "electra": ("--objective", "electra"),
     "electra in short rows": ("--max-seq-length", 21, "--short-seq-prob", 0.5, "--single-segment-prob", 0.3),
-    "electra in the shortest rows": ("--max-seq-length", 5, "--short-seq-prob", 0),
-    "electra, overflow kept": ("--keep-overflow", "--max-seq-length", 40),
     "electra in two passes, overflow kept": ("--keep-overflow", "--max-seq-length", 30, "--dupe-factor", 2),
-    "bert": ("--objective", "bert"),
     "bert in three passes": ("--objective", "bert", "--max-seq-length", 33, "--dupe-factor", 3),
-    "bert in the shortest rows": ("--objective", "bert", "--max-seq-length", 5, "--short-seq-prob", 1),
     "albert": ("--objective", "albert", "--max-seq-length", 64),
     "albert as published": ("--objective", "albert", "--max-seq-length", 64, "--as-published"),
     "plain": ("--objective", "plain"),
     "plain in two passes": ("--objective", "plain", "--max-seq-length", 50, "--dupe-factor", 2),
-    "plain in the shortest rows": ("--objective", "plain", "--max-seq-length", 5),
 }
 """Options of the pretraining sets that are built from the corpus of unique words."""
 
@@ -267,25 +261,13 @@ def test_rows_of_a_document_do_not_overlap(
             assert all(before[1] < after[0] for before, after in itertools.pairwise(ranges))
 
 
-def test_plain_rows_are_full(build_set: Callable[[str], Path]) -> None:
-    """All but the last row of a shard and pass; one token stays free if only a [SEP] would fit."""
-    for kind, passes in (("plain", 1), ("plain in two passes", 2), ("plain in the shortest rows", 1)):
-        output = build_set(kind)
-        length = load_config(output)["max_seq_length"]
-        for path in synthetic_corpora.list_shards(output, "train"):
-            sizes = sorted(len(row.ids) for row in synthetic_corpora.load_shard_rows(path))
-            assert all(size >= length - 1 for size in sizes[passes:])
-            assert sizes[-1] == length
-
-
 # Labels
 
 
-@pytest.mark.parametrize("kind", ["bert", "bert in three passes", "bert in the shortest rows"])
 def test_next_sentence_labels(
-    kind: str, build_set: Callable[[str], Path], token_positions: dict[int, TokenPosition]
+    build_set: Callable[[str], Path], token_positions: dict[int, TokenPosition]
 ) -> None:
-    output, labels = build_set(kind), Counter[int | None]()
+    output, labels = build_set("bert in three passes"), Counter[int | None]()
     for split in SPLITS:
         for path in synthetic_corpora.list_shards(output, split):
             rows = synthetic_corpora.load_shard_rows(path)
@@ -367,43 +349,6 @@ def test_validation_set_depends_only_on_seed_and_document(
     assert load_validation_documents(tmp_path / "seed", token_positions) != validation_ids
 
 
-def test_abstract_and_its_article_are_in_the_same_split(
-    corpus: UniqueWordCorpus, build_set: Callable[[str], Path], token_positions: dict[int, TokenPosition]
-) -> None:
-    """A document is drawn by its PMID, and by its id if it has none."""
-    validation_ids = load_validation_documents(build_set("electra"), token_positions)
-    articles = [one for one in corpus.documents if one.source == "pmc" and one.pmid]
-    assert len(articles) > 4
-    for article in articles:
-        assert (article.id in validation_ids) == (f"pubmed:{article.pmid}" in validation_ids)
-
-
-def test_validation_fraction_is_that_of_documents(tmp_path: Path, vocabulary: Path) -> None:
-    folder = synthetic_corpora.write_abstracts(tmp_path / "a", all=range(1, 601))
-    options = ("--vocab", vocabulary, "--validation-fraction", 0.25, "--output", tmp_path / "out")
-    assert run_shards_to_pretraining("--input", folder, *options) == 0
-    counts = load_manifest(tmp_path / "out")["counts"]
-    assert counts["train"]["documents"] + counts["validation"]["documents"] == 600
-    assert abs(counts["validation"]["documents"] / 600 - 0.25) < 3 * math.sqrt(0.25 * 0.75 / 600)
-
-
-def test_fraction_of_zero_writes_train_rows_only(
-    corpus: UniqueWordCorpus, tmp_path: Path, capsys: Capture
-) -> None:
-    output = tmp_path / "out"
-    options = ("--validation-fraction", 0, "--output", output)
-    assert run_shards_to_pretraining(*corpus.input_options(), *options) == 0
-    assert not (output / "validation").exists()
-    assert json.loads((output / "dataset_dict.json").read_text()) == {"splits": ["train"]}
-    assert load_with_datasets(output).keys() == {"train"}
-    counts = load_manifest(output)["counts"]
-    assert counts["train"]["documents"] == 102
-    assert counts["validation"].pop("lost_tokens") == {}
-    assert set(counts["validation"].values()) == {0}
-    assert not synthetic_corpora.load_rows(output, "validation")
-    assert "validation" not in capsys.readouterr().out
-
-
 # Files
 
 
@@ -429,7 +374,7 @@ def test_a_set_is_opened_memory_mapped(build_set: Callable[[str], Path]) -> None
             assert table.column_names == ["input_ids", "split", "label"]
 
 
-@pytest.mark.parametrize(("entries", "type_"), [(0, "uint16"), (65_536, "uint16"), (65_537, "uint32")])
+@pytest.mark.parametrize(("entries", "type_"), [(0, "uint16"), (65_537, "uint32")])
 def test_shard_schema_and_metadata(entries: int, type_: str, tmp_path: Path) -> None:
     corpus = synthetic_corpora.write_unique_word_corpus(tmp_path, entries, abstracts=20, articles=3)
     output = tmp_path / "out"
@@ -464,14 +409,7 @@ def test_shard_schema_and_metadata(entries: int, type_: str, tmp_path: Path) -> 
 
 
 def test_record_batches_have_2048_rows(corpus: UniqueWordCorpus, tmp_path: Path) -> None:
-    options = (
-        "--objective",
-        "plain",
-        "--max-seq-length",
-        5,
-        "--output",
-        tmp_path / "out",
-    )
+    options = ("--objective", "plain", "--max-seq-length", 5, "--output", tmp_path / "out")
     assert run_shards_to_pretraining(*corpus.input_options(corpus.folders[0]), *options) == 0
     [path] = synthetic_corpora.list_shards(tmp_path / "out", "train")
     with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
@@ -566,38 +504,6 @@ def test_summary_of_a_run(corpus: UniqueWordCorpus, tmp_path: Path, capsys: Capt
     assert "is finished and its 2 inputs are unchanged: nothing to do" in capsys.readouterr().out
 
 
-def test_large_shard_group_is_written_as_several_shards(corpus: UniqueWordCorpus, tmp_path: Path) -> None:
-    """A shard has about --max-shard-mb."""
-    options = (
-        "--objective",
-        "plain",
-        "--dupe-factor",
-        200,
-        "--max-shard-mb",
-        1,
-        "--validation-fraction",
-        0.2,
-    )
-    assert (
-        run_shards_to_pretraining(
-            *corpus.input_options(corpus.folders[0]), *options, "--output", tmp_path / "out"
-        )
-        == 0
-    )
-    shards = [
-        item for item in load_manifest(tmp_path / "out")["outputs"] if item["file"].startswith("train/")
-    ]
-    assert len(shards) == 2
-    assert shards[0]["file"].removesuffix("00000.arrow") == shards[1]["file"].removesuffix("00001.arrow")
-    assert all(item["bytes"] < 2_200_000 for item in shards)
-    rows_by_shard = [synthetic_corpora.load_shard_rows(tmp_path / "out" / item["file"]) for item in shards]
-    first, second = ({token for row in rows for token in row.ids} for rows in rows_by_shard)
-    assert first & second == {CLS, SEP}
-    counts = load_manifest(tmp_path / "out")["counts"]
-    assert counts["train"]["input_tokens"] == counts["train"]["tokens"] - counts["train"]["special_tokens"]
-    assert counts["validation"]["documents"] * 3 < counts["train"]["documents"]
-
-
 # Order of rows
 
 
@@ -611,97 +517,44 @@ def test_rows_of_a_shard_are_in_a_random_order(
         assert abs(statistics.correlation(range(len(order)), order)) < 3 / math.sqrt(len(order))
 
 
-def test_another_seed_gives_other_rows(
-    corpus: UniqueWordCorpus, build_set: Callable[[str], Path], tmp_path: Path
-) -> None:
-    options = ("--seed", 1, "--validation-fraction", 0, "--output")
-    assert run_shards_to_pretraining(*corpus.input_options(), *options, tmp_path / "one") == 0
-    rows, other_rows = (
-        synthetic_corpora.load_rows(tmp_path / "one", "train"),
-        synthetic_corpora.load_rows(build_set("electra"), "train"),
-    )
-    assert not {path.name for path in synthetic_corpora.list_shards(tmp_path / "one", "train")} & {
-        path.name for path in synthetic_corpora.list_shards(build_set("electra"), "train")
-    }
-    assert {row.ids for row in rows} != {row.ids for row in other_rows}
-
-
 # Presets
 
 
-@pytest.mark.parametrize("name", example_recipes.PRESETS)
-def test_preset_gives_the_rows_of_its_recipe(
-    name: str, prose: tuple[Path, Path], vocabulary: Path, tmp_path: Path
-) -> None:
-    """The tokens of each part of a row are those of a document, in sets of prose."""
-    recipe = example_recipes.PRESETS[name]
-    if name == "bioalbert":
-        options = ("--preset", "bioalbert", "--size", "130")
-        vocabulary = synthetic_corpora.build_vocabulary(tmp_path / "albert", *prose, options=options)
+def test_preset_gives_the_rows_of_its_recipe(prose: tuple[Path, Path], tmp_path: Path) -> None:
+    """The tokens of each part of a row are those of a document, in a set of prose."""
+    recipe = example_recipes.PRESETS["bioalbert"]
+    options = ("--preset", "bioalbert", "--size", "130")
+    vocabulary = synthetic_corpora.build_vocabulary(tmp_path / "albert", *prose, options=options)
     inputs = [word for folder in prose for word in ("--input", folder)]
-    arguments = ("--vocab", vocabulary, "--validation-fraction", 0.1, "--preset", name)
+    arguments = ("--vocab", vocabulary, "--validation-fraction", 0.1, "--preset", "bioalbert")
     assert run_shards_to_pretraining(*inputs, *arguments, "--output", tmp_path / "out") == 0
-    config = load_config(tmp_path / "out")
+    config, counts = load_config(tmp_path / "out"), load_manifest(tmp_path / "out")["counts"]
     assert {field: config[field] for field in dataclasses.asdict(recipe)} == dataclasses.asdict(recipe)
     tokenizer = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
-    counts = load_manifest(tmp_path / "out")["counts"]
+    cls, sep = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
     encoded = {
-        id_: encode_sentences(vocabulary, sentences)
+        id_: list(itertools.chain.from_iterable(encode_sentences(vocabulary, sentences)))
         for id_, sentences in synthetic_corpora.load_sentences(*prose).items()
     }
     assert counts["documents"] == len(encoded) == 128
-    sizes = {id_: sum(map(len, sentences)) for id_, sentences in encoded.items()}
     is_validation = CountConfig(validation_fraction=0.1).is_validation
     pmids = {id_: int(re.findall(r"\d+", id_)[0]) for id_ in encoded}
     validation_ids = {id_ for id_, pmid in pmids.items() if is_validation(id_, pmid)}
-    texts = [list(itertools.chain.from_iterable(sentences)) for sentences in encoded.values()]
-    joined = [f" {' '.join(map(str, tokens))} " for tokens in texts]
+    joined = [f" {' '.join(map(str, tokens))} " for tokens in encoded.values()]
     for split, rows in synthetic_corpora.load_rows_by_split(tmp_path / "out").items():
         passes = recipe.dupe_factor if split == "train" else 1
-        split_sizes = {
-            id_: size for id_, size in sizes.items() if (id_ in validation_ids) == (split == "validation")
-        }
-        split_counts = counts[split]
-        assert split_counts["documents"] == len(split_sizes)
-        assert split_counts["input_tokens"] == passes * sum(split_sizes.values())
-        assert split_counts["input_tokens"] == split_counts["tokens"] - split_counts[
-            "special_tokens"
-        ] - split_counts["other_document_tokens"] + sum(split_counts["lost_tokens"].values())
+        ids = validation_ids if split == "validation" else encoded.keys() - validation_ids
+        assert counts[split]["documents"] == len(ids)
+        assert counts[split]["input_tokens"] == passes * sum(len(encoded[id_]) for id_ in ids)
         for row in rows:
-            assert row.ids[0] == tokenizer.token_to_id("[CLS]")
-            assert row.ids[-1] == tokenizer.token_to_id("[SEP]")
-            assert not row.split or row.ids[row.split - 1] == tokenizer.token_to_id("[SEP]")
-            if recipe.objective == "electra":
-                assert any(
-                    all(is_subsequence(list(segment), tokens) for segment in row.segments) for tokens in texts
-                )
-            else:
-                for segment in row.segments:
-                    assert any(f" {' '.join(map(str, segment))} " in tokens for tokens in joined)
+            assert row.ids[0] == cls
+            assert row.ids[-1] == sep
+            assert not row.split or row.ids[row.split - 1] == sep
+            for segment in row.segments:
+                assert any(f" {' '.join(map(str, segment))} " in tokens for tokens in joined)
 
 
-def is_subsequence(subsequence: list[int], sequence: list[int]) -> bool:
-    """Return True if all items occur in the sequence in their order."""
-    rest = iter(sequence)
-    return all(token in rest for token in subsequence)
-
-
-def test_options_override_a_preset(corpus: UniqueWordCorpus, tmp_path: Path) -> None:
-    options = ("--preset", "pubmedbert", "--max-seq-length", 64, "--dupe-factor", 2, "--short-seq-prob", 0)
-    assert (
-        run_shards_to_pretraining(
-            *corpus.input_options(), *options, "--objective", "bert", "--output", tmp_path / "out"
-        )
-        == 0
-    )
-    expected = dataclasses.replace(
-        example_recipes.PRESETS["pubmedbert"], max_seq_length=64, dupe_factor=2, short_seq_prob=0.0
-    )
-    config = load_config(tmp_path / "out")
-    assert {field: config[field] for field in dataclasses.asdict(expected)} == dataclasses.asdict(expected)
-
-
-def test_defaults_are_those_of_the_reference_code() -> None:
+def test_defaults_and_presets_are_those_of_the_papers() -> None:
     from bioshards.pipelines import shards_to_pretraining
 
     parser = shards_to_pretraining.make_parser()
@@ -713,14 +566,11 @@ def test_defaults_are_those_of_the_reference_code() -> None:
     for objective in OBJECTIVES:
         assert make_recipe("--objective", objective) == example_recipes.DEFAULTS[objective]
     assert make_recipe() == example_recipes.DEFAULTS["electra"]
-
-
-def test_list_and_help_describe_the_pipeline() -> None:
-    assert "shards_to_pretraining " in run_beam("list").stdout
-    stdout = run_beam("run", "shards_to_pretraining", "--help").stdout
-    for option in ("--input DIR", "--vocab DIR", "--preset", "--keep-overflow"):
-        assert option in stdout
-    assert "Beam" in stdout
+    for name, recipe in example_recipes.PRESETS.items():
+        assert make_recipe("--preset", name) == recipe
+    assert make_recipe("--preset", "pubmedbert", "--max-seq-length", "64") == dataclasses.replace(
+        example_recipes.PRESETS["pubmedbert"], max_seq_length=64
+    )
 
 
 # Elements between steps
