@@ -30,21 +30,6 @@ def decode_labels(codes: LabelCodes, labels: Sequence[str]) -> list[str]:
     return [labels[code] for code in codes]
 
 
-def test_micro_and_macro_f1_equal_scikit_learn() -> None:
-    from sklearn.metrics import precision_recall_fscore_support
-
-    metric = micro_f1(CHEMPROT, "false")
-    for case in zip(*random_classifications(1, 6, (20, 30)), strict=True):
-        gold, predicted = (decode_labels(codes, CHEMPROT) for codes in case)
-        scores = metric.compute_scores(gold, predicted)
-        for average, names in (("micro", SCORE_NAMES), ("macro", (None, None, "macro F1"))):
-            expected = precision_recall_fscore_support(
-                gold, predicted, labels=CHEMPROT[1:], average=average, zero_division=0
-            )
-            for name, value in zip(names, expected, strict=False):
-                assert name is None or scores[name] == pytest.approx(value)
-
-
 @pytest.mark.parametrize("negative", ["false", None])
 def test_micro_f1_ignores_the_negative_class(negative: str | None) -> None:
     gold, predicted = random_classifications(2, 6, (1000, 12))

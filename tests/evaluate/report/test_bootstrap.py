@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import tracemalloc
 from statistics import NormalDist
 
@@ -11,7 +10,7 @@ import pytest
 
 from bioshards.evaluate.metrics.metric import Numbers
 from bioshards.evaluate.metrics.tags import entity_f1
-from bioshards.evaluate.metrics.text_metrics import accuracy, micro_f1
+from bioshards.evaluate.metrics.text_metrics import accuracy
 from bioshards.evaluate.report import bootstrap
 from bioshards.evaluate.report.bootstrap import bootstrap_interval, paired_bootstrap
 
@@ -35,20 +34,6 @@ def test_interval_of_accuracy_equals_the_normal_approximation() -> None:
     )
     narrow = bootstrap_interval(ACCURACY, [stats], resamples=4000, level=0.5)
     assert interval.low < narrow.low < interval.score < narrow.high < interval.high
-
-
-def test_resamples_have_their_exact_frequencies() -> None:
-    """Enumerate all 27 resamples, with a metric that is not a mean."""
-    metric = micro_f1(("a", "b", "c"), "a")
-    stats = metric.compute_stats(["b", "a", "c"], ["b", "b", "a"])
-    exact_scores = [
-        metric.scores_from_stats(stats[list(draw)])["F1"] for draw in itertools.product(range(3), repeat=3)
-    ]
-    drawn_scores = metric.scores_from_totals(bootstrap._resample_totals([stats], 20_000, seed=1))["F1"][:, 0]
-    assert {round(score, 9) for score in drawn_scores} == {round(score, 9) for score in exact_scores}
-    for score in set(exact_scores):
-        share = numpy.isclose(drawn_scores, score).mean()
-        assert share == pytest.approx(numpy.isclose(exact_scores, score).mean(), abs=0.02)
 
 
 def test_resample_totals_are_sums_of_drawn_examples() -> None:
@@ -81,10 +66,7 @@ def test_score_of_several_seeds_is_their_mean() -> None:
     assert interval.score == pytest.approx(
         numpy.mean([ACCURACY.scores_from_stats(seed_stats)["accuracy"] for seed_stats in stats])
     )
-    single_seed, repeated_seed = (
-        bootstrap_interval(ACCURACY, stats[:1]),
-        bootstrap_interval(ACCURACY, stats[:1] * 3),
-    )
+    single_seed, repeated_seed = (bootstrap_interval(ACCURACY, stats[:1] * count) for count in (1, 3))
     assert (single_seed.low, single_seed.high) == pytest.approx((repeated_seed.low, repeated_seed.high))
 
 
@@ -121,21 +103,11 @@ def test_p_value_equals_a_z_test() -> None:
     for seed, rate in enumerate((0.60, 0.61, 0.62)):
         first, second = draw_stats(rate, 3000, 10 + seed), draw_stats(0.6, 3000, 20 + seed)
         difference = paired_bootstrap(ACCURACY, [first], [second], resamples=4000)
-        differences = first.reshape(-1, 2, 3)[..., 0].sum(axis=1) - second.reshape(-1, 2, 3)[..., 0].sum(
-            axis=1
-        )
+        correct, other_correct = (stats.reshape(-1, 2, 3)[..., 0].sum(axis=1) for stats in (first, second))
+        differences = correct - other_correct
         z = differences.mean() / (differences.std() / numpy.sqrt(3000))
         assert difference.score == pytest.approx(differences.mean())
         assert difference.p_value == pytest.approx(2 * NormalDist().cdf(-abs(z)), abs=0.03)
-
-
-def test_p_values_are_calibrated_for_equal_models() -> None:
-    """Of equally good models about one pair in ten has p <= 0.1."""
-    pairs = [
-        ([draw_stats(0.7, 150, 2 * number)], [draw_stats(0.7, 150, 2 * number + 1)]) for number in range(200)
-    ]
-    low_p_values = sum(paired_bootstrap(ACCURACY, *pair, resamples=300).p_value <= 0.1 for pair in pairs)
-    assert 6 <= low_p_values <= 36
 
 
 def test_p_value_is_never_0() -> None:

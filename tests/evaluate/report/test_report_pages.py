@@ -150,13 +150,8 @@ def test_blurb_table_has_the_published_layout() -> None:
         *("EBM PICO", "ChemProt", "DDI", "GAD"),
     ]
     assert [cells[0] for cells in rows[-7:]] == [
-        "NER, mean of 5",
-        "PICO",
-        "Relation extraction, mean of 3",
-        "Sentence similarity",
-        "Document classification",
-        "Question answering, mean of 2",
-        "BLURB score",
+        *("NER, mean of 5", "PICO", "Relation extraction, mean of 3", "Sentence similarity"),
+        *("Document classification", "Question answering, mean of 2", "BLURB score"),
     ]
     last = find_row(render_markdown(build_synthetic_report(*runs)), "## BLURB", "BLURB score")
     assert (last["tiny"], last["PubMedBERT"], last["BERT uncased"]) == ("80.00", "81.16", "76.11")
@@ -214,24 +209,11 @@ def test_only_scores_on_the_invented_sample_say_so() -> None:
     assert [["invented" in cell for cell in row].index(True) for row in cells] == [3, 3]
 
 
-def test_changed_settings_are_marked_in_the_score_table() -> None:
-    changed = {**DEFAULTS, "epochs": 1}
-    text = render_markdown(build_synthetic_report(make_result(), make_result("other", settings=changed)))
-    row = find_row(text, "## BLURB", "BC5-chem")
-    assert ("changed settings" in row["tiny"], "changed settings" in row["other"]) == (False, True)
-    settings = [cells[7] for cells in parse_table(text, "<summary>Runs")]
-    assert settings == ["Settings", "the suite's", "epochs 1 (suite: 20)"]
-
-
 @pytest.mark.parametrize(
     ("suite", "task", "models"),
     [
         ("blurb", "ddi", ["PubMedBERT", "PubMedBERT + PMC", "PubMedBERT + PMC, longer", "BERT uncased"]),
-        (
-            "bio-electra",
-            "gad",
-            ["Bio-ELECTRA", "Bio-ELECTRA++", "Bio-ELECTRA++ optimised", "ELECTRA-Small++"],
-        ),
+        ("bio-electra", "gad", ["Bio-ELECTRA", "Bio-ELECTRA++", "Bio-ELECTRA++ optimised"]),
         ("bioalbert", "s800", ["BioALBERT 1.0 PubMed", "BioALBERT 1.0 PubMed + PMC"]),
     ],
 )
@@ -244,38 +226,16 @@ def test_columns_are_ours_then_the_papers_own_models(suite: str, task: str, mode
     assert header[4 : 4 + len(models)] == models
 
 
-def test_majority_baseline_stands_beside_the_scores() -> None:
-    text = render_markdown(build_synthetic_report(make_result(task="ddi", rows=make_rows(8))))
-    row = find_row(text, "## BLURB", "DDI")
-    assert (row["tiny"], row["Majority class"]) == ("80.00 n=1<br>[80.00, 80.00]", "20.00")
-    assert find_row(text, "## BLURB", "GAD")["Majority class"] == "–"
-
-
-def test_data_notes_are_footnotes_of_the_score() -> None:
-    text = render_markdown(build_synthetic_report(make_result(task="hoc", provenance=UNVERIFIED)))
-    number = re.search(r"<sup>(\d+)</sup> The split is ours\.", text)
-    assert number
-    assert f"<sup>{number[1]}</sup>" in find_row(text, "## BLURB", "HoC")["tiny"]
-
-
-@pytest.mark.parametrize(
-    ("suite", "title", "task", "score_names"),
-    [
-        ("bio-electra", "Bio-ELECTRA's tasks", "NCBI-disease", ["precision", "recall", "F1"]),
-        ("electramed", "ELECTRAMed's tasks", "NCBI-disease", ["precision", "recall", "F1"]),
-        ("bioalbert", "BioALBERT's tasks", "NCBI-disease", ["precision", "recall", "F1"]),
-    ],
-)
-def test_other_suites_have_rows_for_precision_and_recall(
-    suite: str, title: str, task: str, score_names: list[str]
-) -> None:
-    text = render_markdown(
-        build_synthetic_report(make_result(task="ncbi-disease", suite=suite, rows=make_rows(8)))
-    )
-    _, *rows = parse_table(text, f"## {title}")
-    task_rows = [cells for cells in rows if re.sub(r" <sup>.*", "", cells[0]) == task]
-    assert [cells[1] for cells in task_rows] == score_names
-    assert [cells[2] for cells in task_rows] == ["80.00", "80.00", "80.00 n=1<br>[80.00, 80.00]"]
+@pytest.mark.parametrize("suite", ["Bio-ELECTRA", "ELECTRAMed", "BioALBERT"])
+def test_other_suites_have_rows_for_precision_and_recall(suite: str) -> None:
+    result = make_result(task="ncbi-disease", suite=suite.lower(), rows=make_rows(8))
+    text = render_markdown(build_synthetic_report(result))
+    _, *rows = parse_table(text, f"## {suite}'s tasks")
+    assert [cells[1:3] for cells in rows if re.sub(r" <sup>.*", "", cells[0]) == "NCBI-disease"] == [
+        ["precision", "80.00"],
+        ["recall", "80.00"],
+        ["F1", "80.00 n=1<br>[80.00, 80.00]"],
+    ]
     assert "Without results here: " in text
 
 
@@ -293,11 +253,8 @@ def test_development_scores_are_footnoted() -> None:
 
 
 def test_main_score_missing_in_the_published_table_gets_a_row() -> None:
-    text = render_markdown(
-        build_synthetic_report(
-            make_result(task="yesno-ideal", suite="bio-electra", metric="accuracy", rows=YES_NO)
-        )
-    )
+    result = make_result(task="yesno-ideal", suite="bio-electra", metric="accuracy", rows=YES_NO)
+    text = render_markdown(build_synthetic_report(result))
     _, *rows = parse_table(text, "## Bio-ELECTRA's tasks")
     assert rows[-1][:3] == ["BioASQ 8b yes/no", "accuracy", "100.00 n=1<br>[100.00, 100.00]"]
 

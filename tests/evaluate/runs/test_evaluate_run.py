@@ -105,10 +105,8 @@ def test_repeated_command_runs_nothing(
 def test_results_are_reproducible_and_depend_on_the_seed(
     all_results: Path, checkpoint_dir: Path, tmp_path: Path
 ) -> None:
-    assert (
-        run_evaluate(checkpoint_dir, tmp_path, "--tasks", *TASK_OF_EACH_TYPE, "--seeds", 2, "--first-seed", 3)
-        == 0
-    )
+    seeds = ("--seeds", 2, "--first-seed", 3)
+    assert run_evaluate(checkpoint_dir, tmp_path, "--tasks", *TASK_OF_EACH_TYPE, *seeds) == 0
     again, first = load_results(tmp_path), load_results(all_results)
     for name in TASK_OF_EACH_TYPE:
         for ending in ("json", "predictions.jsonl"):
@@ -169,20 +167,8 @@ TAGGED, RELATIONS, QUESTIONS = "blurb/ncbi-disease", "blurb/chemprot", "electram
 def baseline_results(checkpoint_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of three tasks without the option under test."""
     output_dir = tmp_path_factory.mktemp("plain")
-    assert (
-        run_evaluate(
-            checkpoint_dir,
-            output_dir,
-            "--tasks",
-            TAGGED,
-            RELATIONS,
-            QUESTIONS,
-            *QUICK_TRAINING,
-            "--squad-transfer",
-            "no",
-        )
-        == 0
-    )
+    options = ("--tasks", TAGGED, RELATIONS, QUESTIONS, *QUICK_TRAINING, "--squad-transfer", "no")
+    assert run_evaluate(checkpoint_dir, output_dir, *options) == 0
     return output_dir
 
 
@@ -216,16 +202,8 @@ def test_entity_format_and_relation_feature_change_training(
     checkpoint_dir: Path, baseline_results: Path, tmp_path: Path, entity_format: str, feature: str
 ) -> None:
     if (entity_format, feature) != ("placeholders", "cls"):
-        run_with_changed_training(
-            checkpoint_dir,
-            baseline_results,
-            tmp_path,
-            RELATIONS,
-            "--entity-format",
-            entity_format,
-            "--relation-feature",
-            feature,
-        )
+        options = ("--entity-format", entity_format, "--relation-feature", feature)
+        run_with_changed_training(checkpoint_dir, baseline_results, tmp_path, RELATIONS, *options)
 
 
 @pytest.mark.parametrize(
@@ -235,6 +213,7 @@ def test_entity_format_and_relation_feature_change_training(
         (RELATIONS, ("--class-weights", "1,2,2,2,2,2")),
         (RELATIONS, ("--head", "bilstm")),
         (RELATIONS, ("--layer-decay", 0.5)),
+        (RELATIONS, ("--layer-decay", 0.5, "--electra-layer-decay")),
         (RELATIONS, ("--schedule", "electra", "--warmup", 2)),
         (RELATIONS, ("--warmup", 2)),
         (RELATIONS, ("--no-bias-correction",)),
@@ -262,51 +241,16 @@ def test_option_changes_training(
     run_with_changed_training(checkpoint_dir, baseline_results, tmp_path, task, *options)
 
 
-def test_last_epoch_selection_uses_no_dev(checkpoint_dir: Path, tmp_path: Path) -> None:
-    assert (
-        run_evaluate(
-            checkpoint_dir,
-            tmp_path,
-            "--tasks",
-            TAGGED,
-            *QUICK_TRAINING,
-            "--select-epoch",
-            "last",
-            "--epochs",
-            3,
-        )
-        == 0
-    )
-    result = load_result(tmp_path, TAGGED)
-    assert result["selected_step"] == result["checkpoints"][-1]["step"]
-    assert len(result["checkpoints"]) == 3
-    assert "dev" not in result["scores"]
-
-
-def test_electra_layer_decay_changes_training(checkpoint_dir: Path, tmp_path: Path) -> None:
-    decay = ("--tasks", RELATIONS, *QUICK_TRAINING, "--layer-decay", 0.5)
-    assert run_evaluate(checkpoint_dir, tmp_path / "one", *decay) == 0
-    assert run_evaluate(checkpoint_dir, tmp_path / "other", *decay, "--electra-layer-decay") == 0
-    assert (
-        load_result(tmp_path / "one", RELATIONS)["checkpoints"]
-        != load_result(tmp_path / "other", RELATIONS)["checkpoints"]
-    )
-
-
 @pytest.mark.parametrize("length", [8, 16])
 def test_short_inputs_still_score_every_example(
     checkpoint_dir: Path, all_results: Path, tmp_path: Path, length: int
 ) -> None:
     tasks = TASK_OF_EACH_TYPE if length > 8 else TASK_OF_EACH_TYPE[:-2]  # no answer fits into 8 tokens
-    assert (
-        run_evaluate(checkpoint_dir, tmp_path, "--tasks", *tasks, "--seeds", 1, "--max-seq-length", length)
-        == 0
-    )
+    options = ("--seeds", 1, "--max-seq-length", length)
+    assert run_evaluate(checkpoint_dir, tmp_path, "--tasks", *tasks, *options) == 0
     for name in tasks:
-        short_stats, full_stats = (
-            load_result(tmp_path, name)["per_example_stats"],
-            load_result(all_results, name, 3)["per_example_stats"],
-        )
+        short_stats = load_result(tmp_path, name)["per_example_stats"]
+        full_stats = load_result(all_results, name, 3)["per_example_stats"]
         assert short_stats["examples_sha256"] == full_stats["examples_sha256"]
         for statistic, column, full_column in zip(
             short_stats["names"], short_stats["test"], full_stats["test"], strict=True
@@ -321,13 +265,6 @@ def test_result_records_sample_sizes(checkpoint_dir: Path, tmp_path: Path) -> No
     assert load_result(tmp_path / "some", TAGGED)["sample_sizes"] == {"train": 5, "dev": 5, "test": 5}
     assert run_evaluate(checkpoint_dir, tmp_path / "all", *options, "--max-examples", 1000) == 0
     assert load_result(tmp_path / "all", TAGGED)["sample_sizes"] is None
-
-
-def test_sampling_only_squad_records_sample_sizes(checkpoint_dir: Path, tmp_path: Path) -> None:
-    """Only SQuAD has more examples than the limit."""
-    options = ("--tasks", "factoid-8b", "--seeds", 1, "--max-examples", 18)
-    assert run_evaluate(checkpoint_dir, tmp_path, *options) == 0
-    assert load_result(tmp_path, "bio-electra/factoid-8b")["sample_sizes"] is not None
 
 
 @pytest.mark.parametrize("legacy_mode", ["electra-truncation", "lower-case", "merged-types", "biobert-tags"])
@@ -349,13 +286,8 @@ def test_legacy_mode_applies_to_typed_entities_and_is_recorded(
 
 @pytest.mark.parametrize("family", ["bert", "albert", "roberta"])
 def test_other_model_families_are_supported(family: Family, tmp_path: Path) -> None:
-    family_checkpoint_dir = save_tiny_checkpoint(tmp_path / family, family)
+    checkpoint = save_tiny_checkpoint(tmp_path / family, family)
     tasks = ("blurb/ncbi-disease", "blurb/chemprot", "blurb/pubmedqa", "electramed/factoid-7b")
-    markers = ("--entity-format", "markers", "--relation-feature", "start")
-    assert run_evaluate(family_checkpoint_dir, tmp_path / "out", "--tasks", *tasks, "--seeds", 1) == 0
-    assert (
-        run_evaluate(
-            family_checkpoint_dir, tmp_path / "marked", "--tasks", "chemprot", "ddi", "--seeds", 1, *markers
-        )
-        == 0
-    )
+    assert run_evaluate(checkpoint, tmp_path / "out", "--tasks", *tasks, "--seeds", 1) == 0
+    marked = ("--tasks", "ddi", "--seeds", 1, "--entity-format", "markers", "--relation-feature", "start")
+    assert run_evaluate(checkpoint, tmp_path / "marked", *marked) == 0

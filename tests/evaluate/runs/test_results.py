@@ -76,34 +76,19 @@ def test_result_with_nan_score_is_not_written(tmp_path: Path) -> None:
         (("scores", "test", "F1"), True, "Expected `float`, got `bool` - at `$.scores[...][...]`"),
         (("per_example_stats", "examples_sha256"), None, "at `$.per_example_stats.examples_sha256`"),
         (("per_example_stats", "test"), [[1, 2]], "not a list of equal length for each name"),
-        (
-            ("per_example_stats", "test"),
-            [[1], [1], [1], [1], [1], [1, 2]],
-            "not a list of equal length for each name",
-        ),
-        (
-            ("per_example_stats", "test"),
-            [[1], [1], [1], [1], [1], None],
-            "Expected `array`, got `null` - at `$.per_example_stats.test[5]`",
-        ),
-        (
-            ("per_example_stats", "test"),
-            [[1], [1], [1], [1], [1], [None]],
-            "Expected `float`, got `null` - at `$.per_example_stats.test[5][0]`",
-        ),
-        (("per_example_stats", "test"), [[True]] * 6, "Expected `float`, got `bool`"),
-        (
-            ("per_example_stats", "test"),
-            [[1], [1], [1], [1], [1], [math.nan]],
-            "not all numbers, or there are none",
+        *(
+            (("per_example_stats", "test"), [*[[1]] * 5, last], message)
+            for last, message in (
+                ([1, 2], "not a list of equal length for each name"),
+                (None, "Expected `array`, got `null` - at `$.per_example_stats.test[5]`"),
+                ([None], "Expected `float`, got `null` - at `$.per_example_stats.test[5][0]`"),
+                (["1"], "Expected `float`, got `str` - at `$.per_example_stats.test[5][0]`"),
+                ([True], "Expected `float`, got `bool`"),
+                ([math.nan], "not all numbers, or there are none"),
+            )
         ),
         (("per_example_stats", "test"), 6, "Expected `array`, got `int` - at `$.per_example_stats.test`"),
-        (("per_example_stats", "test"), [[], [], [], [], [], []], "not all numbers, or there are none"),
-        (
-            ("per_example_stats", "test"),
-            [[1], [1], [1], [1], [1], ["1"]],
-            "Expected `float`, got `str` - at `$.per_example_stats.test[5][0]`",
-        ),
+        (("per_example_stats", "test"), [[]] * 6, "not all numbers, or there are none"),
         (("per_example_stats", "names"), [], "not a list of equal length for each name"),
         (("provenance",), {}, "missing required field `files` - at `$.provenance`"),
         (("provenance", "file_status"), "yes", "Invalid enum value 'yes' - at `$.provenance.file_status`"),

@@ -48,13 +48,6 @@ def test_golden_question_with_three_passages() -> None:
     ]
 
 
-def test_longest_answer_has_100_characters() -> None:
-    assert pool_answers([("x" * 100, 0.5), ("y" * 101, 0.4), ("z" * 100 + ".", 0.1)]) == [
-        ("x" * 100, 0.5),
-        ("z" * 100, 0.1),
-    ]
-
-
 def test_five_best_answers_are_kept_first_of_equals_first() -> None:
     candidates = [(name, 0.25) for name in "abcdefg"]
     assert [text for text, _ in pool_answers(candidates)] == list("abcde")

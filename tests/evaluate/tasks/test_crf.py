@@ -119,31 +119,6 @@ def test_gradients_are_finite_and_zero_for_forbidden_transitions(case: Case) -> 
     assert not transition_gradients[~crf.allowed].any()
 
 
-def test_gradient_of_a_score_is_the_marginal_probability() -> None:
-    """The gradient is the marginal probability of the label, less 1 for the gold label."""
-    crf, scores, gold, mask = make_case(BIO, [3], 5)
-    scores.requires_grad_()
-    (gradient,) = torch.autograd.grad(3 * crf.loss(scores, gold, mask), scores)
-    paths = [path for path in list_paths(3, 3) if is_allowed(BIO, path)]
-    weights = [math.exp(compute_path_score(crf, scores[0].detach(), path)) for path in paths]
-    for word, label in itertools.product(range(3), range(3)):
-        label_weight = sum(weight for path, weight in zip(paths, weights, strict=True) if path[word] == label)
-        expected = label_weight / sum(weights) - (int(gold[0, word]) == label)
-        assert float(gradient[0, word, label]) == pytest.approx(expected, abs=1e-4)
-
-
-def test_padding_has_no_effect() -> None:
-    crf, scores, gold, mask = make_case(BIO, [1, 4, 2], 7)
-    loss, decoded = crf.loss(scores, gold, mask), crf.decode(scores, mask)
-    for row, length in enumerate([1, 4, 2]):
-        alone = crf.decode(scores[row : row + 1, :length], mask[row : row + 1, :length])
-        assert torch.equal(decoded[row, :length], alone[0])
-    scores[~mask] = 1e30
-    gold[~mask] = 2
-    assert torch.equal(crf.loss(scores, gold, mask), loss)
-    assert torch.equal(crf.decode(scores, mask), decoded)
-
-
 def test_rows_without_words_have_no_effect() -> None:
     crf, scores, gold, mask = make_case(BIO, [3, 2], 11)
     loss = crf.loss(scores, gold, mask)
@@ -176,18 +151,6 @@ def test_half_precision_scores_are_summed_in_float32() -> None:
     exact = scores.bfloat16().float()
     assert torch.equal(crf.loss(scores.bfloat16(), gold, mask), crf.loss(exact, gold, mask))
     assert torch.equal(crf.decode(scores.bfloat16(), mask), crf.decode(exact, mask))
-
-
-def test_transitions_are_learned() -> None:
-    """All words have equal scores and labels alternate: only transitions can be learned."""
-    crf = CRF(torch.ones(3, 3, dtype=torch.bool))
-    scores, mask = torch.zeros(1, 6, 2), torch.ones(1, 6, dtype=torch.bool)
-    gold = torch.tensor([[1, 0, 1, 0, 1, 0]])
-    optimiser = torch.optim.SGD(crf.parameters(), lr=1.0)
-    for _ in range(50):
-        (crf.transitions.grad,) = torch.autograd.grad(crf.loss(scores, gold, mask), crf.transitions)
-        optimiser.step()
-    assert torch.equal(crf.decode(scores, mask), gold)
 
 
 def test_transitions_without_an_outside_label_are_refused() -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import csv
 import re
-import zipfile
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lxml import etree
 
 from bioshards.evaluate.benchmarks.records import Mention, Relation
 from bioshards.evaluate.tasks.input_texts import (
@@ -19,6 +17,7 @@ from bioshards.evaluate.tasks.input_texts import (
     build_relation_input,
     entity_placeholder,
 )
+from tests.support.evaluate.benchmark_files import load_split
 from tests.support.real_data import DATA, needs_data
 
 
@@ -148,27 +147,13 @@ def test_ddi_placeholders_equal_the_published_texts() -> None:
     with open(f"{DATA}/benchmarks/electramed/RE/ddi-2013/test.csv", encoding="utf-8-sig") as file:
         for name, text, _ in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
             published_texts[name] = " ".join(text.strip('"').split())
-    equal_texts = 0
-    with zipfile.ZipFile(f"{DATA}/benchmarks/ddi2013/DDICorpus-2013.zip") as archive:
-        for name in archive.namelist():
-            if "Test for DDI" in name and name.endswith(".xml"):
-                for pair in iter_ddi_pairs(archive.read(name)):
-                    text = build_relation_input(pair, "placeholders").text.strip('"')
-                    equal_texts += published_texts[pair.id] == " ".join(text.split())
-    assert equal_texts == 5716
-
-
-def iter_ddi_pairs(document: bytes) -> Iterator[Relation]:
-    """Yield the pairs of a DDI document; a mention ranges from its first to its last character."""
-    for sentence in etree.fromstring(document).iter("sentence"):
-        mentions = {}
-        for entity in sentence.iter("entity"):
-            places = [int(number) for number in re.findall(r"\d+", str(entity.get("charOffset")))]
-            mentions[entity.get("id")] = Mention(places[0], places[-1] + 1, "DRUG")
-        for pair in sentence.iter("pair"):
-            arguments = (mentions[pair.get("e1")], mentions[pair.get("e2")])
-            first, second = sorted(arguments, key=lambda mention: mention.start)
-            yield Relation(str(pair.get("id")), str(sentence.get("text")), first, second, "")
+    inputs = {
+        pair.id: build_relation_input(pair, "placeholders").text
+        for pair in load_split(Path(f"{DATA}/benchmarks"), "ddi", "test", Relation)
+    }
+    assert len(inputs) == 5716
+    for name, text in inputs.items():
+        assert " ".join(text.strip('"').split()) == published_texts[name]
 
 
 def remove_markers(text: str) -> str:

@@ -78,15 +78,8 @@ def test_input_equals_the_hugging_face_tokenizers(tokenizers: dict[str, ModelTok
         expected = hf_tokenizer(*texts, return_token_type_ids=True)
         assert model_input.input_ids == expected["input_ids"]
         assert model_input.token_type_ids == expected["token_type_ids"]
-        assert (
-            model_input.input_ids[model_input.first_start : model_input.first_start + len(pieces[0])]
-            == pieces[0]
-        )
-        if len(texts) == 2:
-            assert (
-                model_input.input_ids[model_input.second_start : model_input.second_start + len(pieces[1])]
-                == pieces[1]
-            )
+        for start, ids in zip((model_input.first_start, model_input.second_start), pieces, strict=False):
+            assert model_input.input_ids[start : start + len(ids)] == ids
         num_text_tokens = tokenizer.count_text_tokens(32, is_pair=len(texts) == 2)
         assert len(model_input.input_ids) - sum(map(len, pieces)) == 32 - num_text_tokens
 
@@ -116,23 +109,11 @@ def test_offsets_refer_to_the_text(tokenizers: dict[str, ModelTokenizer]) -> Non
     assert [text[start:end] for start, end in offsets] == ["The", "drug", ",", "é", "of", "cells"]
 
 
-def test_incomplete_checkpoint_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="there is no folder"):
-        inspect_checkpoint(str(tmp_path / "nowhere"))
-    with pytest.raises(ModelError, match=r"holds no config\.json"):
-        inspect_checkpoint(str(tmp_path))
-    run = tmp_path / "run"
-    save_tiny_checkpoint(run / "step-0000001" / "hf")
+def test_run_folder_is_told_which_checkpoint_is_meant(tmp_path: Path) -> None:
+    folder = save_tiny_checkpoint(tmp_path / "run" / "step-0000001" / "hf")
     with pytest.raises(ModelError, match=r"step-0000001/hf is meant\?"):
-        inspect_checkpoint(str(run))
-    checkpoint = inspect_checkpoint(str(run / "step-0000001" / "hf"))
-    assert checkpoint.name == "run/step-0000001"
-    (run / "step-0000001" / "hf" / "tokenizer.json").write_text("{")
-    with pytest.raises(ModelError, match="no usable tokenizer"):
-        inspect_checkpoint(str(run / "step-0000001" / "hf"))
-    (run / "step-0000001" / "hf" / "model.safetensors").unlink()
-    with pytest.raises(ModelError, match="holds no weights"):
-        inspect_checkpoint(str(run / "step-0000001" / "hf"))
+        inspect_checkpoint(str(tmp_path / "run"))
+    assert inspect_checkpoint(str(folder)).name == "run/step-0000001"
 
 
 def test_entity_markers_get_distinct_embeddings(checkpoint_dirs: dict[str, Path]) -> None:
@@ -310,20 +291,15 @@ def test_entity_positions_point_to_the_entities(
 def test_class_weights() -> None:
     texts = [LabelledText(str(index), "x", "yes" if index < 3 else "no") for index in range(12)]
     labels = ("yes", "no")
-    balanced = compute_class_weights("balanced", labels, texts)
-    assert balanced is not None
-    assert balanced.tolist() == pytest.approx([12 / (2 * 3), 12 / (2 * 9)])
-    absent = compute_class_weights("balanced", ("yes", "maybe", "no"), texts)
-    assert absent is not None
-    assert absent.tolist() == pytest.approx([12 / (2 * 3), 0, 12 / (2 * 9)])
-    explicit = compute_class_weights("1,99", labels, texts)
-    assert explicit is not None
-    assert explicit.tolist() == [1, 99]
+    for setting, classes, expected in (
+        ("balanced", labels, [12 / (2 * 3), 12 / (2 * 9)]),
+        ("balanced", ("yes", "maybe", "no"), [12 / (2 * 3), 0, 12 / (2 * 9)]),
+        ("1,99", labels, [1, 99]),
+    ):
+        weights = compute_class_weights(setting, classes, texts)
+        assert weights is not None
+        assert weights.tolist() == pytest.approx(expected)
     assert compute_class_weights("none", labels, texts) is None
-    with pytest.raises(ValueError, match="has 3 numbers, and there are 2 classes: yes, no"):
-        compute_class_weights("1,2,3", labels, texts)
-    with pytest.raises(ValueError, match="not none, balanced"):
-        FineTuneRecipe(class_weights="1,x")
 
 
 class LetterTokenizer(ModelTokenizer):
@@ -410,16 +386,12 @@ def test_answer_is_scored_in_the_window_with_most_context() -> None:
     adapter = QuestionAnswering(
         LetterTokenizer(), FineTuneRecipe(max_seq_length=16, stride=4), is_per_question=False
     )
-    windows = adapter.make_examples(
-        [make_question("abcdefghijkl", "a")], is_training=False
-    )  # of eight letters
+    windows = adapter.make_examples([make_question("abcdefghijkl", "a")], is_training=False)  # of 8 letters
     scored_letters = [
-        ["abcdefghijkl"[window.offsets[position][0]] for position in window.positions] for window in windows
+        "".join("abcdefghijkl"[window.offsets[position][0]] for position in window.positions)
+        for window in windows
     ]
-    assert scored_letters == [
-        list("abcdef"),
-        list("ghijkl"),
-    ]  # at least two letters of context on either side, except at the ends
+    assert scored_letters == ["abcdef", "ghijkl"]  # with two letters of context, except at the ends
     logits = torch.zeros(len(windows), 16, 2)
     logits[0, windows[0].offsets.index((7, 8)), 0] = 9.0  # h, at the edge of the first window
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Final
 
-from tests.support.evaluate.sample.sample_sentences import ENTITY_NAMES
 from tests.support.paths import TOPIC_SAMPLE
 
 _NUM_ABSTRACTS: Final = 500
@@ -19,15 +18,15 @@ _FIRST_PMID: Final = 90_001_001
 _SEED: Final = 23
 
 _TOPICS: Final[Sequence[Mapping[str, str]]] = [
-    {"drug": drug, "gene": gene, "disease": disease, "species": species, "site": site, "sign": sign}
-    for drug, gene, disease, species, site, sign in zip(
-        ENTITY_NAMES["drug"],
-        (*ENTITY_NAMES["gene"], "SOLV1"),
-        ENTITY_NAMES["disease"],
-        (*ENTITY_NAMES["species"], "hamsters"),
-        ("skin", "heart", "kidney", "lung", "ankle", "throat", "hand"),
-        ("fever", "fainting", "oedema", "breathlessness", "stiffness", "wheezing", "numbness"),
-        strict=True,
+    dict(zip(("drug", "gene", "disease", "species", "site", "sign"), names, strict=True))
+    for names in (
+        ("talmedrine", "KLT7R", "Ansel fever", "Murella portansis", "skin", "fever"),
+        ("spirelactone", "BRF12", "Marlow syndrome", "Bacillus anselii", "heart", "fainting"),
+        ("ovirastane", "GLIM5", "pale kidney disease", "dock sponge", "kidney", "oedema"),
+        ("quelonide", "lumen adhesion factor", "hollow lung syndrome", "mice", "lung", "breathlessness"),
+        ("bremaxine", "tubulose synthase", "tarsitis", "rats", "ankle", "stiffness"),
+        ("zumepril acetate", "piezin receptor", "harbour asthma", "M. portansis", "throat", "wheezing"),
+        ("5-hydroxyvexamide", "SOLV1", "glassblower's neuropathy", "hamsters", "hand", "numbness"),
     )
 ]
 """Of each topic its drug, the gene that the drug blocks, and what else occurs with them."""
