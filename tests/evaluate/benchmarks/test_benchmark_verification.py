@@ -34,7 +34,7 @@ from bioshards.evaluate.benchmarks.verification import (
     format_table,
     has_failures,
 )
-from tests.support.evaluate.iob_files import CRICHTON_SAMPLE, write_benchmark_files
+from tests.support.evaluate.benchmark_files import CRICHTON_SAMPLE, write_benchmark_files
 from tests.support.real_data import DATA, needs_data
 
 LAYOUT = FileLayout(

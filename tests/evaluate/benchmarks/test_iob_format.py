@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bioshards.evaluate.benchmarks.formats import convert_to_iob2, get_only_path, read_sentences
 from bioshards.evaluate.benchmarks.records import TaggedSentence
-from tests.support.evaluate.iob_files import CRICHTON_SAMPLE, assert_rejected, write_benchmark_files
+from tests.support.evaluate.benchmark_files import CRICHTON_SAMPLE, assert_rejected, write_benchmark_files
 from tests.support.evaluate.metric_oracles import conlleval
 
 

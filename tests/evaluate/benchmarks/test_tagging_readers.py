@@ -10,8 +10,7 @@ import pytest
 from bioshards.evaluate.benchmarks import readers
 from bioshards.evaluate.benchmarks.catalogue import load_records
 from bioshards.evaluate.benchmarks.records import LabelledText, Record, TaggedSentence
-from tests.support.evaluate.benchmark_files import find_files
-from tests.support.evaluate.iob_files import assert_rejected, write_benchmark_files
+from tests.support.evaluate.benchmark_files import assert_rejected, find_files, write_benchmark_files
 
 
 def format_tags(records: Sequence[Record]) -> list[str]:

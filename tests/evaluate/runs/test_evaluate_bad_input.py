@@ -25,9 +25,10 @@ from tests.support.evaluate.evaluate_commands import (
     run_evaluate,
 )
 from tests.support.evaluate.tiny_checkpoints import save_tiny_checkpoint
+from tests.support.paths import BENCHMARK_SAMPLE
 
 Capture = pytest.CaptureFixture[str]
-RunExpectingError = Callable[..., str]
+ReadError = Callable[..., str]
 ONE_TASK = ("--tasks", "blurb/gad", "--seeds", 1, "--max-examples", 8)
 
 
@@ -42,13 +43,19 @@ def damaged_checkpoint(checkpoint_dir: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run_expecting_error(capsys: Capture) -> RunExpectingError:
-    """Run ``evaluate run``, check its exit code (2, or ``code``), and return stdout and stderr."""
+def read_error(checkpoint_dir: Path, tmp_path: Path, capsys: Capture) -> ReadError:
+    """Run ``evaluate run``, check its exit code, and return stdout and stderr."""
 
-    def run(checkpoint: object, output_dir: object, *options: object, code: int = 2, **keywords: Any) -> str:
+    def run(
+        *options: object,
+        code: int = 2,
+        checkpoint: Path = checkpoint_dir,
+        out: Path = tmp_path / "out",
+        data: Path = BENCHMARK_SAMPLE,
+    ) -> str:
         capsys.readouterr()
         try:
-            exit_code = run_evaluate(checkpoint, output_dir, *options, **keywords)
+            exit_code = run_evaluate(checkpoint, out, *options, data=data)
         except SystemExit as error:  # argparse's own
             exit_code = error.code  # type: ignore[assignment]
         captured = capsys.readouterr()
@@ -83,27 +90,19 @@ def run_expecting_error(capsys: Capture) -> RunExpectingError:
     ids=str,
 )
 def test_wrong_options_are_refused(
-    checkpoint_dir: Path,
-    tmp_path: Path,
-    run_expecting_error: RunExpectingError,
-    options: tuple[object, ...],
-    message: str,
+    tmp_path: Path, read_error: ReadError, options: tuple[object, ...], message: str
 ) -> None:
-    assert message in run_expecting_error(checkpoint_dir, tmp_path / "out", *options)
+    assert message in read_error(*options)
     assert not (tmp_path / "out").exists()
 
 
-def test_class_weights_must_match_the_number_of_classes(
-    checkpoint_dir: Path, tmp_path: Path, run_expecting_error: RunExpectingError
-) -> None:
-    output = run_expecting_error(checkpoint_dir, tmp_path, *ONE_TASK, "--class-weights", "1,2,3", code=1)
+def test_class_weights_must_match_the_number_of_classes(tmp_path: Path, read_error: ReadError) -> None:
+    output = read_error(*ONE_TASK, "--class-weights", "1,2,3", code=1, out=tmp_path)
     assert "blurb/gad failed: --class-weights has 3 numbers, and there are 2 classes: 0, 1" in output
 
 
-def test_entity_markers_need_files_with_mentions(
-    checkpoint_dir: Path, tmp_path: Path, run_expecting_error: RunExpectingError
-) -> None:
-    output = run_expecting_error(checkpoint_dir, tmp_path, *ONE_TASK, "--entity-format", "markers", code=1)
+def test_entity_markers_need_files_with_mentions(tmp_path: Path, read_error: ReadError) -> None:
+    output = read_error(*ONE_TASK, "--entity-format", "markers", code=1, out=tmp_path)
     assert "which the files of gad do not have: use placeholders and cls" in output
 
 
@@ -126,31 +125,23 @@ def output_dir(checkpoint_dir: Path, tmp_path: Path) -> Path:
     ],
 )
 def test_result_with_other_settings_is_refused(
-    checkpoint_dir: Path,
-    output_dir: Path,
-    run_expecting_error: RunExpectingError,
-    options: tuple[object, ...],
-    message: str,
+    output_dir: Path, read_error: ReadError, options: tuple[object, ...], message: str
 ) -> None:
     before = load_results(output_dir)
-    output = run_expecting_error(checkpoint_dir, output_dir, *ONE_TASK, *options)
+    output = read_error(*ONE_TASK, *options)
     assert f"{output_dir}/blurb/gad/seed-0.json was made with {message}: give another --output" in output
     assert load_results(output_dir) == before
 
 
 def test_result_of_another_model_or_other_files_is_refused(
-    output_dir: Path, tmp_path: Path, checkpoint_dir: Path, run_expecting_error: RunExpectingError
+    output_dir: Path, tmp_path: Path, read_error: ReadError
 ) -> None:
     other = save_tiny_checkpoint(tmp_path / "other", "bert")
-    assert "was made with other weights: give another --output" in run_expecting_error(
-        other, output_dir, *ONE_TASK
-    )
+    assert "was made with other weights: give another --output" in read_error(*ONE_TASK, checkpoint=other)
     data = copy_benchmarks(tmp_path / "data", "gad")
     path = data / "bio_electra/gad/test.tsv"
     path.write_text(path.read_text() + "99\t@GENE$ and @DISEASE$.\t1\n")
-    assert "was made with other files or counts: give another --output" in run_expecting_error(
-        checkpoint_dir, output_dir, *ONE_TASK, data=data
-    )
+    assert "was made with other files or counts: give another --output" in read_error(*ONE_TASK, data=data)
 
 
 @pytest.mark.parametrize(
@@ -174,36 +165,28 @@ def test_result_of_another_model_or_other_files_is_refused(
     ],
 )
 def test_damaged_or_edited_result_is_refused(
-    checkpoint_dir: Path,
-    output_dir: Path,
-    run_expecting_error: RunExpectingError,
-    damage: Callable[[str], str],
-    message: str,
+    output_dir: Path, read_error: ReadError, damage: Callable[[str], str], message: str
 ) -> None:
     path = output_dir / "blurb/gad/seed-0.json"
     path.write_text(damage(path.read_text()))
-    output = run_expecting_error(checkpoint_dir, output_dir, *ONE_TASK)
+    output = read_error(*ONE_TASK)
     assert message in output
     assert str(path) in output
 
 
-def test_output_that_is_a_file_is_refused(
-    checkpoint_dir: Path, tmp_path: Path, run_expecting_error: RunExpectingError
-) -> None:
+def test_output_that_is_a_file_is_refused(tmp_path: Path, read_error: ReadError) -> None:
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "out"):
-        message = run_expecting_error(checkpoint_dir, path, *ONE_TASK)
+        message = read_error(*ONE_TASK, out=path)
         assert "is a file, and --output must be a directory" in message
 
 
 # Models
 
 
-def test_missing_model_is_refused(tmp_path: Path, run_expecting_error: RunExpectingError) -> None:
-    assert f"there is no folder {tmp_path}/x with a model" in run_expecting_error(
-        tmp_path / "x", tmp_path / "out", *ONE_TASK
-    )
-    assert "holds no config.json" in run_expecting_error(tmp_path, tmp_path / "out", *ONE_TASK)
+def test_missing_model_is_refused(tmp_path: Path, read_error: ReadError) -> None:
+    assert f"there is no folder {tmp_path}/x with a model" in read_error(*ONE_TASK, checkpoint=tmp_path / "x")
+    assert "holds no config.json" in read_error(*ONE_TASK, checkpoint=tmp_path)
     assert not (tmp_path / "out").exists()
 
 
@@ -219,25 +202,20 @@ def test_missing_model_is_refused(tmp_path: Path, run_expecting_error: RunExpect
     ],
 )
 def test_damaged_model_is_refused(
-    damaged_checkpoint: Path,
-    tmp_path: Path,
-    run_expecting_error: RunExpectingError,
-    name: str,
-    text: str | None,
-    message: str,
+    damaged_checkpoint: Path, read_error: ReadError, name: str, text: str | None, message: str
 ) -> None:
     if text is None:
         (damaged_checkpoint / name).unlink()
         (damaged_checkpoint / "vocab.txt").unlink(missing_ok=True)
     else:
         (damaged_checkpoint / name).write_text(text)
-    output = run_expecting_error(damaged_checkpoint, tmp_path / "out", *ONE_TASK)
+    output = read_error(*ONE_TASK, checkpoint=damaged_checkpoint)
     assert message in output
     assert str(damaged_checkpoint) in output
 
 
 def test_model_folder_never_runs_its_own_code(
-    damaged_checkpoint: Path, tmp_path: Path, run_expecting_error: RunExpectingError
+    damaged_checkpoint: Path, tmp_path: Path, read_error: ReadError
 ) -> None:
     """Neither by its configuration nor by its tokenizer, even where the hub's default would ask."""
     proof, code = tmp_path / "proof", f"open({str(tmp_path / 'proof')!r}, 'w')\n"
@@ -251,18 +229,18 @@ def test_model_folder_never_runs_its_own_code(
         if name == "config.json":
             config["model_type"] = "evil"
         (damaged_checkpoint / name).write_text(json.dumps(config))
-    output = run_expecting_error(damaged_checkpoint, tmp_path / "out", *ONE_TASK)
+    output = read_error(*ONE_TASK, checkpoint=damaged_checkpoint)
     assert "config.json is of no model that transformers knows" in output
     assert not proof.exists()
 
 
 def test_model_with_a_spiece_model_alone_is_told_how_to_make_its_tokenizer(
-    damaged_checkpoint: Path, tmp_path: Path, run_expecting_error: RunExpectingError
+    damaged_checkpoint: Path, read_error: ReadError
 ) -> None:
     (damaged_checkpoint / "tokenizer.json").unlink()
     (damaged_checkpoint / "vocab.txt").unlink(missing_ok=True)
     (damaged_checkpoint / "spiece.model").write_bytes(b"")
-    output = run_expecting_error(damaged_checkpoint, tmp_path / "out", *ONE_TASK)
+    output = read_error(*ONE_TASK, checkpoint=damaged_checkpoint)
     assert f"bioshards vocab adopt {damaged_checkpoint}" in output
 
 
@@ -272,7 +250,7 @@ def test_name_of_a_model_has_no_control_characters(checkpoint_dir: Path) -> None
 
 @pytest.mark.parametrize("family", ["gpt2", "t5"])
 def test_model_without_encoder_is_refused(
-    damaged_checkpoint: Path, tmp_path: Path, run_expecting_error: RunExpectingError, family: str
+    damaged_checkpoint: Path, read_error: ReadError, family: str
 ) -> None:
     for name in ("config.json", "model.safetensors"):
         (damaged_checkpoint / name).unlink()
@@ -280,48 +258,40 @@ def test_model_without_encoder_is_refused(
     t5 = T5Config(vocab_size=200, d_model=16, num_layers=1, num_heads=2, d_ff=8)
     model: Any = GPT2Model(gpt2) if family == "gpt2" else T5EncoderModel(t5)
     model.save_pretrained(damaged_checkpoint)
-    output = run_expecting_error(damaged_checkpoint, tmp_path / "out", *ONE_TASK)
+    output = read_error(*ONE_TASK, checkpoint=damaged_checkpoint)
     assert f"{damaged_checkpoint} is of type {family}" in output
     assert "no encoder" in output
 
 
-def test_vocabulary_of_another_model_is_refused(
-    damaged_checkpoint: Path, tmp_path: Path, run_expecting_error: RunExpectingError
-) -> None:
+def test_vocabulary_of_another_model_is_refused(damaged_checkpoint: Path, read_error: ReadError) -> None:
     config = BertConfig(
         vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
     )
     BertModel(config).save_pretrained(damaged_checkpoint)
-    output = run_expecting_error(damaged_checkpoint, tmp_path / "out", *ONE_TASK)
+    output = read_error(*ONE_TASK, checkpoint=damaged_checkpoint)
     assert "has 153 tokens, and its model 60" in output
 
 
 # Benchmarks
 
 
-def test_missing_benchmark_folder_is_refused(
-    checkpoint_dir: Path, tmp_path: Path, run_expecting_error: RunExpectingError
-) -> None:
+def test_missing_benchmark_folder_is_refused(tmp_path: Path, read_error: ReadError) -> None:
     (tmp_path / "file").write_text("")
     for data in (tmp_path / "nowhere", tmp_path / "file"):
-        message = run_expecting_error(checkpoint_dir, tmp_path / "out", *ONE_TASK, data=data)
+        message = read_error(*ONE_TASK, data=data)
         assert f"there is no folder {data} with benchmarks: give --benchmarks" in message
 
 
-def test_empty_benchmark_folder_lists_the_missing_benchmarks(
-    checkpoint_dir: Path, tmp_path: Path, run_expecting_error: RunExpectingError
-) -> None:
+def test_empty_benchmark_folder_lists_the_missing_benchmarks(tmp_path: Path, read_error: ReadError) -> None:
     (tmp_path / "data").mkdir()
-    output = run_expecting_error(
-        checkpoint_dir, tmp_path / "out", "--tasks", *SUITES, data=tmp_path / "data", code=1
-    )
+    output = read_error("--tasks", *SUITES, data=tmp_path / "data", code=1)
     assert "blurb/gad is missing: GAD: no train and no test in" in output
     assert "https://github.com/SciCrunch/bio_electra" in output
     assert "0 results written, 0 skipped (finished before), 38 tasks without benchmark, 0 failed" in output
 
 
 def test_damaged_file_fails_only_its_task_and_is_named_with_its_line(
-    checkpoint_dir: Path, tmp_path: Path, run_expecting_error: RunExpectingError
+    tmp_path: Path, read_error: ReadError
 ) -> None:
     data = copy_benchmarks(tmp_path / "data", "gad", "ncbi-disease", "biosses", "pubmedqa", "ddi")
     names = {
@@ -336,7 +306,7 @@ def test_damaged_file_fails_only_its_task_and_is_named_with_its_line(
     ddi_path = sorted(data.glob("ddi2013/**/*.xml"))[0]
     ddi_path.write_text(ddi_path.read_text().replace("<pair", "<pair<", 1))
     options = ("--tasks", "blurb/gad", "blurb/ncbi-disease", "pubmedqa", "ddi", "biosses", "--seeds", 1)
-    output = run_expecting_error(checkpoint_dir, tmp_path / "out", *options, data=data, code=1)
+    output = read_error(*options, data=data, code=1)
     assert f"blurb/gad failed: {gad_path}, line 14: 1 fields where 3 should be" in output
     assert (
         f"blurb/ncbi-disease failed: {ncbi_disease_path}, line 1: a tag is O, B-Type or I-Type, not 'Q'"
@@ -349,10 +319,7 @@ def test_damaged_file_fails_only_its_task_and_is_named_with_its_line(
 
 
 def test_unreadable_file_fails_only_its_task(
-    checkpoint_dir: Path,
-    tmp_path: Path,
-    run_expecting_error: RunExpectingError,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, read_error: ReadError, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = copy_benchmarks(tmp_path / "data", "gad", "biosses")
     unreadable = str(data / "bio_electra/gad/test.tsv")
@@ -363,9 +330,7 @@ def test_unreadable_file_fails_only_its_task(
         return open(path, *arguments, **options)
 
     monkeypatch.setattr(formats, "open", refuse, raising=False)
-    output = run_expecting_error(
-        checkpoint_dir, tmp_path / "out", "--tasks", "blurb/gad", "biosses", "--seeds", 1, data=data, code=1
-    )
+    output = read_error("--tasks", "blurb/gad", "biosses", "--seeds", 1, data=data, code=1)
     assert f"blurb/gad failed: {data}/bio_electra/gad/test.tsv: it cannot be read" in output
     assert "1 results written" in output
 
@@ -431,16 +396,14 @@ def test_one_class_and_one_example_per_split(checkpoint_dir: Path, tmp_path: Pat
         assert len(load_result(output_dir, "blurb/gad")["per_example_stats"]["test"][0]) == 1
 
 
-def test_train_too_small_for_a_dev_set_is_refused(
-    checkpoint_dir: Path, tmp_path: Path, run_expecting_error: RunExpectingError
-) -> None:
+def test_train_too_small_for_a_dev_set_is_refused(tmp_path: Path, read_error: ReadError) -> None:
     data = write_gad(tmp_path / "data", "A link.\t1\n", "0\tNo link.\t0\n")
-    output = run_expecting_error(checkpoint_dir, tmp_path / "out", "--tasks", "blurb/gad", data=data, code=1)
+    output = read_error("--tasks", "blurb/gad", data=data, code=1)
     assert "bio_electra/gad/train.tsv: it holds nothing for train of GAD" in output
 
 
 def test_train_without_answers_needs_squad(
-    checkpoint_dir: Path, tmp_path: Path, run_expecting_error: RunExpectingError
+    checkpoint_dir: Path, tmp_path: Path, read_error: ReadError
 ) -> None:
     data = copy_benchmarks(tmp_path / "data", "factoid-8b", "squad")
     path = data / "bio_electra/bioasq/train.json"
@@ -449,19 +412,17 @@ def test_train_without_answers_needs_squad(
         paragraph["qas"][0]["answers"] = []
     path.write_text(json.dumps(file))
     task = ("--tasks", "factoid-8b", "--seeds", 1)
-    assert "no training examples" in run_expecting_error(
-        checkpoint_dir, tmp_path / "out", *task, "--squad-transfer", "no", data=data, code=1
-    )
+    assert "no training examples" in read_error(*task, "--squad-transfer", "no", data=data, code=1)
     assert run_evaluate(checkpoint_dir, tmp_path / "joint", *task, data=data) == 0
 
 
 @pytest.mark.parametrize("task", ["blurb/ncbi-disease", "biosses", "factoid-7b"])
 def test_diverging_learning_rate_fails_without_a_result(
-    checkpoint_dir: Path, tmp_path: Path, run_expecting_error: RunExpectingError, task: str
+    tmp_path: Path, read_error: ReadError, task: str
 ) -> None:
     """The loss of the only update is finite; the weights after it are NaN."""
     options = ("--tasks", task, "--seeds", 1, "--learning-rate", 1e38, "--batch-size", 999)
-    output = run_expecting_error(checkpoint_dir, tmp_path, *options, code=1)
+    output = read_error(*options, code=1, out=tmp_path)
     assert "the model gives no numbers any more: give a lower --learning-rate" in output
     assert not load_results(tmp_path)
     assert not list_temporary_files(tmp_path)

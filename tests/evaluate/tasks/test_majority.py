@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from bioshards.evaluate.benchmarks.catalogue import ProblemType
+from bioshards.evaluate.encoder import ModelTokenizer
+from bioshards.evaluate.metrics.metric import Metric
 from bioshards.evaluate.metrics.tags import entity_f1
 from bioshards.evaluate.metrics.text_metrics import accuracy, multilabel_f1, positive_f1
-from tests.support.evaluate.majority_baseline import predict_majority
+from bioshards.evaluate.recipes import FineTuneRecipe
+from bioshards.evaluate.tasks.classification import Classification
+from bioshards.evaluate.tasks.question_answering import QuestionAnswering
+from bioshards.evaluate.tasks.tagging import Tagging
+from bioshards.evaluate.tasks.task_registry import TaskAdapter
+
+NO_TOKENIZER = ModelTokenizer(None, 64)
+
+
+def predict_majority(problem_type: ProblemType, train: Sequence[Any], test: Sequence[Any]) -> list[Any]:
+    """Return the majority predictions of the task adapter of a kind of tasks."""
+    recipe = FineTuneRecipe()
+    adapter: TaskAdapter
+    match problem_type:
+        case "entities" | "word_labels":
+            adapter = Tagging(NO_TOKENIZER, recipe, ())
+        case "span_per_passage" | "span_per_question":
+            adapter = QuestionAnswering(NO_TOKENIZER, recipe, problem_type == "span_per_question")
+        case classification_type:
+            adapter = Classification(NO_TOKENIZER, recipe, classification_type, ())
+    return adapter.predict_majority(train, test)
 
 
 @pytest.mark.parametrize(
@@ -38,18 +61,17 @@ def test_majority_prediction(
     assert predict_majority(problem_type, train, test) == expected
 
 
-def test_majority_scores_are_those_of_the_most_frequent_class() -> None:
-    gold = ["yes", "no", "no"]
-    assert accuracy(["no", "yes"]).compute_scores(gold, predict_majority("single_label", ["yes"], gold))[
-        "accuracy"
-    ] == pytest.approx(1 / 3)
-    positives = ["1", "0"]
-    assert positive_f1("1").compute_scores(positives, predict_majority("single_label", ["1"], positives))[
-        "F1"
-    ] == pytest.approx(2 / 3)
-    tags = [["B-Drug", "O"]]
-    assert entity_f1().compute_scores(tags, predict_majority("entities", tags, tags))["F1"] == 0
-    labels = [frozenset("a")]
-    assert (
-        multilabel_f1("a").compute_scores(labels, predict_majority("multi_label", labels, labels))["F1"] == 1
-    )
+@pytest.mark.parametrize(
+    ("metric", "problem_type", "train", "gold", "score"),
+    [
+        (accuracy(["no", "yes"]), "single_label", ["yes"], ["yes", "no", "no"], 1 / 3),
+        (positive_f1("1"), "single_label", ["1"], ["1", "0"], 2 / 3),
+        (entity_f1(), "entities", [["B-Drug", "O"]], [["B-Drug", "O"]], 0),
+        (multilabel_f1("a"), "multi_label", [frozenset("a")], [frozenset("a")], 1),
+    ],
+)
+def test_majority_scores_are_those_of_the_most_frequent_class(
+    metric: Metric, problem_type: ProblemType, train: list[Any], gold: list[Any], score: float
+) -> None:
+    scores = metric.compute_scores(gold, predict_majority(problem_type, train, gold))
+    assert scores[metric.main_score] == pytest.approx(score)

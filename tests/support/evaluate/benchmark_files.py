@@ -1,10 +1,11 @@
-"""Benchmark files that tests write, and the splits read from them."""
+"""Benchmark files that tests write, the splits read from them, and the checks that reading is refused."""
 
 from __future__ import annotations
 
 import io
+import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS, BenchmarkFiles, 
 from bioshards.evaluate.benchmarks.records import BenchmarkFileError, Record
 
 _RecordT = TypeVar("_RecordT")
+CRICHTON_SAMPLE = "Zorbin\tB-Chemical\nacid\tI-Chemical\ncured\tO\n.\tO\n\nNo\tO\nzorbin\tB-Chemical\n\n"
 
 
 def write_file(folder: Path, name: str, content: str | bytes) -> str:
@@ -22,6 +24,13 @@ def write_file(folder: Path, name: str, content: str | bytes) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return str(path)
+
+
+def write_benchmark_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Write files into a folder; return the folder."""
+    for name, content in files.items():
+        write_file(folder, name, content)
+    return folder
 
 
 def find_files(folder: Path, name: str) -> BenchmarkFiles:
@@ -50,6 +59,13 @@ def assert_refused(folder: Path, name: str, *parts: str) -> None:
         load_splits(folder, name)
     for part in parts:
         assert part in str(error.value)
+
+
+def assert_rejected(read: Callable[[], object], path: Path, line: int | None, reason: str) -> None:
+    """Assert that reading fails with an error that names the file, the line and the reason."""
+    location = re.escape(f"{path}, line {line}: " if line else f"{path}: ")
+    with pytest.raises(BenchmarkFileError, match=f"^{location}.*{reason}"):
+        read()
 
 
 def make_zip(files: Mapping[str, str | bytes]) -> bytes:

@@ -65,10 +65,15 @@ def other_vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def read_error(capsys: Capture) -> ReadError:
+def read_error(pretraining_sets: dict[str, Path], tmp_path: Path, capsys: Capture) -> ReadError:
     """Run the trainer, check the exit code, and return the last line of stderr."""
 
-    def call(data: Path, out: Any, *options: object, code: int = 2) -> str:
+    def call(
+        *options: object,
+        code: int = 2,
+        data: Path = pretraining_sets["electra"],
+        out: Any = tmp_path / "out",
+    ) -> str:
         capsys.readouterr()
         try:
             exit_code = run_trainer(data, out, *options)
@@ -125,7 +130,7 @@ def test_data_that_does_not_fit_is_refused(
     tmp_path: Path,
 ) -> None:
     folders = {**pretraining_sets, "nowhere": tmp_path / "nowhere", "finished run": finished_run}
-    assert expected in read_error(folders[name], tmp_path / "out", *options)
+    assert expected in read_error(*options, data=folders[name])
     assert not is_started(tmp_path / "out")
 
 
@@ -137,7 +142,7 @@ def test_changed_shard_is_found_before_training(
     with open(shard, "r+b") as file:
         file.seek(find_token_offset(shard))
         file.write(b"\x07\x00")
-    message = read_error(data, tmp_path / "out")
+    message = read_error(data=data)
     assert f"{shard} has changed: its SHA-256 differs from the manifest. Delete it" in message
     assert not is_started(tmp_path / "out")
     # Without verification it is accepted, as its rows are valid.
@@ -152,7 +157,7 @@ def test_invalid_rows_stop_training_without_verification(
     offset = find_token_offset(shard)
     content[offset : offset + 4000] = b"\xff" * 4000
     shard.write_bytes(content)
-    message = read_error(data, tmp_path / "out", "--no-verify")
+    message = read_error("--no-verify", data=data)
     assert f"{shard} is damaged at row " in message
     assert "its token 65535 exceeds the vocabulary of 300. Delete it and rerun the command" in message
     assert not list((tmp_path / "out").glob("step-*"))
@@ -171,9 +176,7 @@ def find_token_offset(shard: Path) -> int:
     return offset
 
 
-def test_set_without_validation_rows_is_accepted(
-    pretraining_sets: dict[str, Path], data: Path, tmp_path: Path
-) -> None:
+def test_set_without_validation_rows_is_accepted(data: Path, tmp_path: Path) -> None:
     manifest = load_manifest(data)
     manifest["outputs"] = [output for output in manifest["outputs"] if output["file"].startswith("train/")]
     (data / "manifest.json").write_text(json.dumps(manifest))
@@ -184,10 +187,8 @@ def test_set_without_validation_rows_is_accepted(
 # Vocabularies
 
 
-def test_another_vocabulary_is_refused(
-    read_error: ReadError, data: Path, other_vocabulary: Path, tmp_path: Path
-) -> None:
-    message = read_error(data, tmp_path / "out", "--vocab", other_vocabulary)
+def test_another_vocabulary_is_refused(read_error: ReadError, other_vocabulary: Path, tmp_path: Path) -> None:
+    message = read_error("--vocab", other_vocabulary)
     assert f"{other_vocabulary}/tokenizer.json is not the vocabulary of this pretraining set" in message
     assert not (tmp_path / "out").exists()
 
@@ -198,34 +199,32 @@ def test_missing_vocabulary_can_be_given_as_an_option(
     manifest = load_manifest(data)
     manifest["run"]["vocabulary"] = str(tmp_path / "gone")
     (data / "manifest.json").write_text(json.dumps(manifest))
-    message = read_error(data, tmp_path / "out")
+    message = read_error(data=data)
     assert f"{tmp_path}/gone is not a folder" in message
     assert "--vocab" in message
     assert not (tmp_path / "out").exists()
     assert run_trainer(data, tmp_path / "out", "--vocab", pretraining_sets["vocabulary"]) == 0
 
 
-def test_manifest_without_vocabulary_path_is_refused(
-    read_error: ReadError, data: Path, tmp_path: Path
-) -> None:
+def test_manifest_without_vocabulary_path_is_refused(read_error: ReadError, data: Path) -> None:
     manifest = load_manifest(data)
     for name in ("vocabulary", "run"):
         manifest.get("run", {}).pop(name, None)
         manifest.pop(name, None)
         (data / "manifest.json").write_text(json.dumps(manifest))
-        assert "Object missing required field" in read_error(data, tmp_path / "out")
+        assert "Object missing required field" in read_error(data=data)
 
 
 @pytest.mark.parametrize("text", [None, "{", "[]", "[1]"])
 def test_missing_or_damaged_tokenizer_config_is_found_before_training(
-    text: str | None, read_error: ReadError, data: Path, pretraining_sets: dict[str, Path], tmp_path: Path
+    text: str | None, read_error: ReadError, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     folder = shutil.copytree(pretraining_sets["vocabulary"], tmp_path / "vocabulary")
     settings = folder / "tokenizer_config.json"
     settings.unlink()
     if text is not None:
         settings.write_text(text)
-    assert f"{settings} is missing or damaged" in read_error(data, tmp_path / "out", "--vocab", folder)
+    assert f"{settings} is missing or damaged" in read_error("--vocab", folder)
     assert not (tmp_path / "out").exists()
 
 
@@ -239,35 +238,35 @@ def test_output_directory_with_other_files_is_refused(
     out.mkdir()
     (out / "thesis.tex").write_text("chapter one")
     before = published_digests(tmp_path)
-    message = read_error(data, out)
+    message = read_error(data=data, out=out)
     assert "is not empty and has no run.json; give another --output, or an empty folder" in message
-    assert "is not empty and has no run.json" in read_error(data, data)
+    assert "is not empty and has no run.json" in read_error(data=data, out=data)
     assert published_digests(tmp_path) == before
 
 
 @pytest.mark.parametrize("below", ["", "run"])
-def test_file_as_output_is_refused(below: str, read_error: ReadError, data: Path, tmp_path: Path) -> None:
+def test_file_as_output_is_refused(below: str, read_error: ReadError, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
-    message = read_error(data, tmp_path / "file" / below)
+    message = read_error(out=tmp_path / "file" / below)
     assert f"{tmp_path}/file" in message
     assert "is a file; give a folder as --output" in message
     assert (tmp_path / "file").read_text() == "text"
 
 
-def test_remote_output_is_refused(read_error: ReadError, data: Path) -> None:
+def test_remote_output_is_refused(read_error: ReadError) -> None:
     for out in ("", "s3://bucket/run"):
-        assert f"--output {out!r} is not a local folder" in read_error(data, out)
+        assert f"--output {out!r} is not a local folder" in read_error(out=out)
 
 
 @pytest.mark.parametrize("error_number", [errno.EROFS, errno.EACCES])
 def test_output_on_a_read_only_file_system_is_refused(
-    error_number: int, read_error: ReadError, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error_number: int, read_error: ReadError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def raise_error(path: str, **_: object) -> None:
         raise OSError(error_number, os.strerror(error_number), path)
 
     monkeypatch.setattr("bioshards.train.checkpoint.os.makedirs", raise_error)
-    assert f"{tmp_path}/out: {os.strerror(error_number)}" in read_error(data, tmp_path / "out", code=1)
+    assert f"{tmp_path}/out: {os.strerror(error_number)}" in read_error(code=1)
 
 
 def test_locked_output_is_refused(read_error: ReadError, data: Path, tmp_path: Path) -> None:
@@ -275,16 +274,14 @@ def test_locked_output_is_refused(read_error: ReadError, data: Path, tmp_path: P
     out.mkdir()
     with open(out / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert f"another run is writing {out}: process " in read_error(data, out)
+        assert f"another run is writing {out}: process " in read_error(out=out)
     assert run_trainer(data, out, "--steps", 1) == 0
 
 
-def test_error_lists_all_differences_of_the_recipe(
-    read_error: ReadError, pretraining_sets: dict[str, Path], finished_run: Path
-) -> None:
+def test_error_lists_all_differences_of_the_recipe(read_error: ReadError, finished_run: Path) -> None:
     before = published_digests(finished_run)
     options = ("--steps", 24, "--learning-rate", 0.5, "--compile")
-    message = read_error(pretraining_sets["electra"], finished_run, *options)
+    message = read_error(*options, out=finished_run)
     assert f"{finished_run} was started with --" in message
     assert "--steps 12, not 24" in message
     assert "--learning-rate 0.001, not 0.5" in message
@@ -301,32 +298,26 @@ def test_resuming_on_other_data_or_vocabulary_is_refused(
     other_vocabulary: Path,
     tmp_path: Path,
 ) -> None:
-    message = read_error(pretraining_sets["plain"], finished_run, "--family", "electra")
+    message = read_error("--family", "electra", data=pretraining_sets["plain"], out=finished_run)
     assert "was started with another pretraining set, or one that was rebuilt" in message
     assert "vocabulary" not in message
     documents = write_abstracts(tmp_path / "documents", a=range(1, 61))
     other = build_pretraining_set(tmp_path / "other", "electra", documents, other_vocabulary)
-    message = read_error(other, finished_run)
+    message = read_error(data=other, out=finished_run)
     assert "another pretraining set, or one that was rebuilt; another vocabulary" in message
 
 
-def test_resuming_with_other_initial_weights_is_refused(
-    read_error: ReadError, pretraining_sets: dict[str, Path], finished_run: Path
-) -> None:
-    message = read_error(
-        pretraining_sets["electra"], finished_run, "--init-checkpoint", finished_run / LAST / "hf"
-    )
+def test_resuming_with_other_initial_weights_is_refused(read_error: ReadError, finished_run: Path) -> None:
+    message = read_error("--init-checkpoint", finished_run / LAST / "hf", out=finished_run)
     assert "--start-from random, not checkpoint; other initial weights: None" in message
 
 
-def test_run_of_another_version_is_refused(
-    read_error: ReadError, pretraining_sets: dict[str, Path], finished_run: Path, tmp_path: Path
-) -> None:
+def test_run_of_another_version_is_refused(read_error: ReadError, finished_run: Path, tmp_path: Path) -> None:
     out = shutil.copytree(finished_run, tmp_path / "out")
     run_json = json.loads((out / "run.json").read_text())
     run_json["identity"]["format"] = 0
     (out / "run.json").write_text(json.dumps(run_json))
-    assert "was started with another version of bioshards" in read_error(pretraining_sets["electra"], out)
+    assert "was started with another version of bioshards" in read_error(out=out)
 
 
 # Options
@@ -352,9 +343,9 @@ def test_run_of_another_version_is_refused(
     ],
 )
 def test_invalid_options_are_refused(
-    options: str, expected: str, read_error: ReadError, data: Path, tmp_path: Path
+    options: str, expected: str, read_error: ReadError, tmp_path: Path
 ) -> None:
-    assert expected in read_error(data, tmp_path / "out", *options.split())
+    assert expected in read_error(*options.split())
     assert not is_started(tmp_path / "out")
 
 
@@ -391,7 +382,7 @@ def test_full_disk_at_a_log_line(
 
     with monkeypatch.context() as patched:
         patched.setattr(RunLog, "write", write_or_fail)
-        message = read_error(data, tmp_path / "out", code=1)
+        message = read_error(code=1)
     assert "the disk is full. Free some space and run the same command again" in message
     assert load_state(tmp_path / "out" / BEFORE)["done"] == 6
     assert run_trainer(data, tmp_path / "out") == 0
@@ -433,11 +424,11 @@ def test_step_with_non_finite_gradient_is_skipped(
 
 
 def test_consecutive_non_finite_steps_end_the_run(
-    read_error: ReadError, data: Path, tmp_path: Path, make_loss_infinite: Callable[..., None]
+    read_error: ReadError, tmp_path: Path, make_loss_infinite: Callable[..., None]
 ) -> None:
     out = tmp_path / "out"
     make_loss_infinite(*range(8, 40))
-    message = read_error(data, out, "--steps", 40, "--save-every", 7, code=1)
+    message = read_error("--steps", 40, "--save-every", 7, code=1, out=out)
     assert f"no finite gradient in {MAX_NON_FINITE_STEPS} consecutive steps up to step 17" in message
     assert "a lower --learning-rate" in message
     before, after = (load_state(out / f"step-{step:07d}") for step in (7, 14))
