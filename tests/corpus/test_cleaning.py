@@ -336,6 +336,9 @@ RUN_IN_CASES: list[tuple[str, list[LabelledText]]] = [
     (f"Results: Results: {SENTENCES}", [("Results", SENTENCES)]),
     (f"Mice sleep.IMPORTANCE {SENTENCES}", [(None, "Mice sleep."), ("IMPORTANCE", SENTENCES)]),
     (f"Do (mice) sleep? IMPORTANCE {SENTENCES}", [(None, "Do (mice) sleep?"), ("IMPORTANCE", SENTENCES)]),
+    # with labels that have a mark, the word is part of a section; a name after another colon is no label
+    (f"METHODS: We look. IMPORTANCE {SENTENCES}", [("METHODS", f"We look. IMPORTANCE {SENTENCES}")]),
+    (f"METHODS: As follows: Results: {SENTENCES}", [("METHODS", f"As follows: Results: {SENTENCES}")]),
 ]
 
 
@@ -399,6 +402,12 @@ SECTION_CASES: list[tuple[str, list[Any], list[Any]]] = [
     ),
     *(("stubs", [(None, stub), (None, "")], []) for stub in STUBS),
 ]
+
+
+@pytest.mark.parametrize(("colons", "sections"), [(999, 2), (1000, 1)])
+def test_labels_are_looked_for_after_a_thousand_colons_at_most(colons: int, sections: int) -> None:
+    text = f"{'a:b ' * colons}end. Results:{SENTENCES}"
+    assert len(ALL_RULES.clean_abstract([("Aim", text)], {})) == sections
 
 
 @pytest.mark.parametrize(("name", "before", "after"), SECTION_CASES)
