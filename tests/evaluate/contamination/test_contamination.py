@@ -109,21 +109,6 @@ def test_examples_match_by_ngrams(tmp_path: Path) -> None:
     ]
 
 
-def test_ngrams_do_not_cross_documents_or_texts(tmp_path: Path) -> None:
-    first, second = random_prose("first", 10), random_prose("second", 10)
-    test = [make_text("a pair", first, second), make_text("one text", f"{first} {second}")]
-    benchmark = make_dataset("set", {"test": test})
-    data = write_benchmark_dir(tmp_path / "data", benchmark)
-    separate_corpus = write_corpus(
-        tmp_path / "apart", {"pubmed:1": [first], "pubmed:2": [second], "pubmed:3": []}, batch_size=3
-    )
-    joined_corpus = write_corpus(tmp_path / "together", {"pubmed:4": [first, second]})
-    run_contamination_check(data, [separate_corpus], tmp_path / "none", benchmark)
-    assert load_report_counts(tmp_path / "none", "by_ngrams", "too_short") == [0, 1]
-    run_contamination_check(data, [joined_corpus], tmp_path / "one", benchmark)
-    assert [row["id"] for row in read_tsv(tmp_path / "one/examples.tsv")] == ["one text"]
-
-
 def test_every_record_type_is_searched(tmp_path: Path) -> None:
     words = {kind: random_prose(kind, 20) for kind in ("sentence", "relation", "question", "context")}
     mention = Mention(0, 3, "GENE")

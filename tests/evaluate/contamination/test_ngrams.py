@@ -91,13 +91,6 @@ def test_row_of_an_ngram_and_of_one_that_crosses_rows() -> None:
     assert found.find_rows(row_ends, np.array([1, 14])).tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("words", [0, 1, 12, 13, 14])
-def test_number_of_ngrams_of_short_texts(words: int) -> None:
-    text = random_prose("few", words)
-    assert list_ngrams(text) == brute_force(text)
-    assert len(NgramIndex([text])) == len(find_in_index(NgramIndex([text]), text)) == max(0, words - 12)
-
-
 @given(st.lists(TEXTS, max_size=5), st.data())
 def test_index_finds_exactly_the_shared_ngrams(texts: list[str], data: st.DataObject) -> None:
     sentences = [f"{text} " for text in data.draw(st.lists(st.one_of(TEXTS, st.sampled_from(["", *texts]))))]
@@ -140,10 +133,3 @@ def test_index_does_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) ->
 def test_lone_surrogate_separates_words() -> None:
     text = random_prose("half", 6) + " \ud83d " + random_prose("other half", 7)
     assert len(NgramIndex([text])) == 1
-
-
-def test_index_without_texts_is_empty() -> None:
-    index = NgramIndex([])
-    assert len(index) == 0
-    assert find_in_index(index, random_prose("any", 30)) == []
-    assert index.offsets.tolist() == [0]

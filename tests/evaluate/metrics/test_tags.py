@@ -1,24 +1,35 @@
-"""Tag schemes: conversions, spans of well-formed and ill-formed tags, and allowed transitions."""
+"""Tag schemes and their metrics against conlleval and scikit-learn; legacy modes against result files."""
 
 from __future__ import annotations
 
+import random
+from functools import cache
 from itertools import product
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import BertWordPieceTokenizer
 
 from bioshards.evaluate.metrics.tags import (
     TAG_SCHEMES,
     TagScheme,
     allowed_transitions,
+    biobert_tag_f1,
     convert_from_bio,
     convert_to_bio,
+    count_words_read,
+    entity_f1,
     extract_spans,
     extract_strict_spans,
     list_labels,
+    merge_entity_types,
+    word_f1,
 )
-from tests.support.evaluate.metric_oracles import conlleval
+from bioshards.evaluate.tasks.tagging import lowercase_without_accents
+from tests.support.evaluate.metric_oracles import conlleval, one_hot, random_classifications, scores_by_class
+from tests.support.real_data import DATA, needs_data
 
 BIO = ("O", "B-Gene", "I-Gene", "B-Drug", "I-Drug")
 TAG_SENTENCES = st.lists(st.sampled_from(BIO), max_size=12).map(tuple)
@@ -144,3 +155,187 @@ def test_allowed_transitions_accept_exactly_the_well_formed_sentences(
             assert is_allowed == (convert_from_bio(scheme, convert_to_bio(scheme, sentence)) == sentence), (
                 sentence
             )
+
+
+PICO = ("I-PAR", "I-INT", "I-OUT", "O")
+
+
+def draw_tags(rng: random.Random) -> tuple[list[list[str]], list[list[str]]]:
+    """Draw up to four sentences of gold tags, and predictions that keep about half of the tags."""
+    gold = [rng.choices(BIO, k=rng.randint(1, 8)) for _ in range(rng.randint(0, 4))]
+    predicted = [[tag if rng.random() < 0.5 else rng.choice(BIO) for tag in sentence] for sentence in gold]
+    return gold, predicted
+
+
+def test_entity_f1_golden_case() -> None:
+    gold = [["B-Gene", "I-Gene", "O", "B-Drug"], ["O", "B-Gene"]]
+    predicted = [["B-Gene", "I-Gene", "O", "B-Gene"], ["O", "I-Gene"]]
+    metric = entity_f1()
+    assert metric.compute_stats(gold, predicted).tolist() == [[1, 2, 2, 1, 2, 2], [1, 1, 1, 0, 0, 1]]
+    assert metric.compute_scores(gold, predicted) == pytest.approx(
+        {
+            "precision": 2 / 3,
+            "recall": 2 / 3,
+            "F1": 2 / 3,
+            "strict precision": 1 / 2,
+            "strict recall": 1 / 3,
+            "strict F1": 2 / 5,
+        }
+    )
+
+
+def test_entity_f1_equals_conlleval_and_strict_spans() -> None:
+    rng = random.Random(1)
+    metric = entity_f1()
+    for _ in range(2000):
+        gold, predicted = draw_tags(rng)
+        sums = metric.compute_stats(gold, predicted).sum(axis=0)
+        assert tuple(sums[:3]) == conlleval(gold, predicted)
+        span_sets = [
+            {(index, *span) for index, tags in enumerate(side) for span in extract_strict_spans(tags)}
+            for side in (gold, predicted)
+        ]
+        assert tuple(sums[3:]) == (len(span_sets[0] & span_sets[1]), len(span_sets[1]), len(span_sets[0]))
+        correct_count, predicted_count, gold_count = sums[:3]
+        precision, recall = (correct_count / total if total else 0 for total in (predicted_count, gold_count))
+        f1 = 2 * precision * recall / (precision + recall) if correct_count else 0
+        scores = metric.scores_from_stats(sums[None])
+        assert (scores["precision"], scores["recall"]) == (precision, recall)
+        assert scores["F1"] == pytest.approx(f1)
+
+
+def test_word_f1_equals_scikit_learn() -> None:
+    """Each case is two sentences of seven words; the classes are the types and ``O``."""
+    gold, predicted = random_classifications(2, len(PICO), (1000, 14))
+    scores = scores_by_class(one_hot(gold, 4), one_hot(predicted, 4))
+    metric = word_f1(("PAR", "INT", "OUT"))
+    for index, (gold_codes, predicted_codes) in enumerate(zip(gold, predicted, strict=True)):
+        sides = (
+            [[PICO[code] for code in half] for half in (side[:7], side[7:])]
+            for side in (gold_codes, predicted_codes)
+        )
+        word_scores = metric.compute_scores(*sides)
+        means = scores[:, index, :3].mean(axis=-1)
+        assert [word_scores["precision"], word_scores["recall"], word_scores["F1"]] == pytest.approx(means)
+        assert [word_scores[f"{name} F1"] for name in ("PAR", "INT", "OUT")] == pytest.approx(
+            scores[2, index, :3]
+        )
+        assert word_scores["F1 with O"] == pytest.approx(scores[2, index].mean())
+
+
+def test_word_f1_does_not_depend_on_the_tag_scheme() -> None:
+    metric = word_f1(("PAR", "INT"))
+    gold = [["I-PAR", "I-PAR", "O", "I-INT"]]
+    assert metric.compute_scores(gold, [["B-PAR", "L-PAR", "O", "U-INT"]])["F1 with O"] == 1
+
+
+def test_scores_without_sentences_or_entities_are_0() -> None:
+    for metric in (entity_f1(), word_f1(("PAR",))):
+        assert metric.compute_stats([], []).shape == (0, len(metric.stat_names))
+        for gold in ([], [["O", "O"]]):
+            scores = metric.compute_scores(gold, gold)
+            assert scores[metric.main_score] == scores["precision"] == scores["recall"] == 0
+
+
+def test_unequal_numbers_of_sentences_or_words_are_refused() -> None:
+    with pytest.raises(ValueError, match="1 are predicted, but there are 2"):
+        entity_f1().compute_scores([["O"], ["O"]], [["O"]])
+    with pytest.raises(ValueError, match="sentence 1 has 2 words, but 1 are tagged"):
+        word_f1(("PAR",)).compute_scores([["O"], ["O", "O"]], [["O"], ["O"]])
+
+
+BENCHMARKS = Path(str(DATA), "benchmarks")
+
+
+@pytest.mark.parametrize(
+    ("words", "length", "kept"),
+    [
+        (["a", "b", "c"], 7, 1),  # 3 words, [CLS] and [SEP] are 5; with one piece and one more they are 7
+        (["a", "b", "c"], 8, 2),
+        (["a", "b", "c"], 9, 3),
+        (["a", "b", "c"], 6, 0),
+        (["aaaa", "b", "c"], 9, 1),  # where a sentence is cut depends on the words before
+        (["aaa", "b", "c"], 9, 1),
+        (["aa", "b", "c"], 9, 2),
+        (["a", "b", "cccccc"], 9, 3),  # the pieces of the word itself do not count
+        ([], 1, 0),
+    ],
+)
+def test_count_of_words_read(words: list[str], length: int, kept: int) -> None:
+    assert count_words_read(words, len, length) == kept
+
+
+def test_lowercase_without_accents() -> None:
+    assert lowercase_without_accents("Sjögren") == "sjogren"
+    assert lowercase_without_accents("ÅNGSTRÖM-É") == "angstrom-e"
+    assert lowercase_without_accents("TNF-α") == "tnf-α"
+    assert lowercase_without_accents("β₂-άλφα") == "β₂-αλφα"
+
+
+def test_merged_entity_types() -> None:
+    gold = [["B-Gene", "I-Gene", "B-Drug", "O"], ["B-Gene", "O", "O", "O"]]
+    predicted = [["B-Drug", "I-Drug", "B-Drug", "O"], ["B-Gene", "I-Drug", "O", "O"]]
+    assert entity_f1().compute_stats(gold, predicted)[:, :3].tolist() == [[1, 2, 2], [1, 2, 1]]
+    metric = merge_entity_types(entity_f1())
+    assert metric.name == "entity F1 (conlleval), types merged"
+    assert metric.compute_stats(gold, predicted)[:, :3].tolist() == [[2, 2, 2], [0, 1, 1]]
+
+
+def test_biobert_tag_f1_by_hand() -> None:
+    """Tag B: 1 predicted, 3 gold, 1 correct. Tag I: 2 predicted, 1 gold, 1 correct. No entity is correct."""
+    gold = [["B-Drug", "I-Drug", "O", "B-Drug", "B-Gene"]]
+    predicted = [["B-Gene", "I-Gene", "I-Gene", "O", "O"]]
+    assert merge_entity_types(entity_f1()).compute_scores(gold, predicted)["F1"] == 0
+    assert biobert_tag_f1().compute_scores(gold, predicted) == pytest.approx(
+        {
+            "precision": (1 + 1 / 2) / 2,
+            "recall": (1 / 3 + 1) / 2,
+            "F1": (2 / 4 + 2 / 3) / 2,
+            "micro F1": 4 / 7,
+        }
+    )
+
+
+@cache
+def load_sentences(name: str) -> list[tuple[list[str], list[str]]]:
+    """Read words and tags of a file of MTL-Bioinformatics-2016, which has no ``-DOCSTART-`` lines."""
+    text = (BENCHMARKS / "mtl-bioinformatics-2016" / f"{name}.tsv").read_text()
+    blocks = ([line.split("\t") for line in block.split("\n") if line] for block in text.split("\n\n"))
+    return [([word for word, _ in block], [tag for _, tag in block]) for block in blocks if block]
+
+
+@cache
+def count_pieces(name: str, cased: bool) -> dict[str, int]:
+    """Count the pieces of each word in Bio-ELECTRA's vocabulary."""
+    vocabulary = BENCHMARKS / "bio_electra" / "pmc_2017_abstracts_wp_vocab_sorted.txt"
+    tokenizer = BertWordPieceTokenizer(str(vocabulary), lowercase=False, strip_accents=False)
+    words = sorted({word for sentence, _ in load_sentences(name) for word in sentence})
+    texts = [word if cased else lowercase_without_accents(word) for word in words]
+    encodings = tokenizer.encode_batch(texts, add_special_tokens=False)
+    return {word: len(encoding.ids) for word, encoding in zip(words, encodings, strict=True)}
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "length", "all_entities", "lower_cased", "cased"),
+    [
+        ("BC2GM-IOB/test", 128, 6325, 6123, 6137),
+        ("NCBI-disease-IOB/test", 128, 960, 944, 944),
+        ("NCBI-disease-IOB/devel", 128, 787, 780, 780),
+        ("linnaeus-IOB/test", 192, 1433, 1410, 1411),
+        ("linnaeus-IOB/test", 128, 1433, 1359, 1362),
+        ("linnaeus-IOB/devel", 192, 711, 707, 707),
+    ],
+)
+def test_truncation_keeps_the_gold_entities_of_bio_electra(
+    name: str, length: int, all_entities: int, lower_cased: int, cased: int
+) -> None:
+    """Recall in the result files is a fraction of 6123, 944 (optimised: 780) and 1410 (707) entities."""
+    assert sum(len(extract_spans(tags)) for _, tags in load_sentences(name)) == all_entities
+    for is_cased, expected in ((False, lower_cased), (True, cased)):
+        count = count_pieces(name, is_cased).__getitem__
+        kept = sum(
+            len(extract_spans(tags[: count_words_read(words, count, length)]))
+            for words, tags in load_sentences(name)
+        )
+        assert kept == expected

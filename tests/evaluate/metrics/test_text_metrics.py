@@ -1,0 +1,385 @@
+"""Metrics of texts and numbers against scikit-learn, SciPy, counting and their definitions."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import string
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bioshards.evaluate.metrics.metric import Metric
+from bioshards.evaluate.metrics.tags import entity_f1, word_f1
+from bioshards.evaluate.metrics.text_metrics import (
+    accuracy,
+    bioasq_factoid,
+    mean_reciprocal_rank,
+    micro_f1,
+    multilabel_f1,
+    normalise_answer,
+    pearson,
+    positive_f1,
+    squad_f1,
+    yes_no_f1,
+)
+from tests.support.evaluate.metric_oracles import (
+    LabelCodes,
+    micro_scores,
+    one_hot,
+    random_classifications,
+    scores_by_class,
+)
+from tests.support.real_data import DATA, needs_data
+
+CHEMPROT = ("false", "CPR:3", "CPR:4", "CPR:5", "CPR:6", "CPR:9")
+HALLMARKS = tuple(f"hallmark {number}" for number in range(10))
+SCORE_NAMES = ("precision", "recall", "F1")
+
+
+def decode_labels(codes: LabelCodes, labels: Sequence[str]) -> list[str]:
+    return [labels[code] for code in codes]
+
+
+@pytest.mark.parametrize("negative", ["false", None])
+def test_micro_f1_ignores_the_negative_class(negative: str | None) -> None:
+    gold, predicted = random_classifications(2, 6, (1000, 12))
+    counted_classes = slice(1 if negative else 0, None)
+    sides = [one_hot(side, 6)[..., counted_classes] for side in (gold, predicted)]
+    expected, by_class = micro_scores(*sides), scores_by_class(*sides)
+    metric = micro_f1(CHEMPROT, negative)
+    for index, case in enumerate(zip(gold, predicted, strict=True)):
+        scores = metric.compute_scores(*(decode_labels(codes, CHEMPROT) for codes in case))
+        assert [scores[name] for name in SCORE_NAMES] == pytest.approx(expected[:, index])
+        assert scores["macro F1"] == pytest.approx(by_class[2, index].mean())
+        if negative is None:
+            assert scores["F1"] == pytest.approx((case[0] == case[1]).mean())
+
+
+def test_positive_f1_equals_scikit_learn() -> None:
+    gold, predicted = random_classifications(3, 2, (1000, 12))
+    expected = micro_scores(gold == 1, predicted == 1)
+    metric = positive_f1("1")
+    for index, case in enumerate(zip(gold, predicted, strict=True)):
+        scores = metric.compute_scores(*(decode_labels(codes, "01") for codes in case))
+        assert [scores[name] for name in SCORE_NAMES] == pytest.approx(expected[:, index])
+
+
+def test_accuracy_and_macro_f1_equal_scikit_learn() -> None:
+    labels = ("yes", "no", "maybe")
+    gold, predicted = random_classifications(4, 3, (1000, 12))
+    by_class = scores_by_class(one_hot(gold, 3), one_hot(predicted, 3))
+    metric = accuracy(labels)
+    for index, case in enumerate(zip(gold, predicted, strict=True)):
+        scores = metric.compute_scores(*(decode_labels(codes, labels) for codes in case))
+        assert scores["accuracy"] == pytest.approx((case[0] == case[1]).mean())
+        assert scores["macro F1"] == pytest.approx(by_class[2, index].mean())
+
+
+def test_yes_no_f1_equals_scikit_learn() -> None:
+    answers = ("yes", "no")
+    gold, predicted = random_classifications(5, 2, (1000, 8))
+    by_class = scores_by_class(one_hot(gold, 2), one_hot(predicted, 2))
+    metric = yes_no_f1()
+    for index, case in enumerate(zip(gold, predicted, strict=True)):
+        scores = metric.compute_scores(*(decode_labels(codes, answers) for codes in case))
+        for column, answer in enumerate(answers):
+            assert [scores[f"{answer} {name}"] for name in SCORE_NAMES] == pytest.approx(
+                by_class[:, index, column]
+            )
+        assert scores["macro F1"] == pytest.approx(by_class[2, index].mean())
+        assert scores["accuracy"] == pytest.approx((case[0] == case[1]).mean())
+
+
+def test_multilabel_f1_equals_scikit_learn_by_label_and_by_abstract() -> None:
+    """The example scores are BLUE's: mean precision and recall of abstracts with labels, and their F1."""
+    random = numpy.random.default_rng(6)
+    gold = random.random((1000, 5, 10)) < 0.15
+    predicted = gold ^ (random.random(gold.shape) < 0.1)
+    expected = micro_scores(gold, predicted)
+    by_abstract = micro_scores(gold.reshape(-1, 10), predicted.reshape(-1, 10)).reshape(3, 1000, 5)
+    metric = multilabel_f1(HALLMARKS)
+    for index, case in enumerate(zip(gold, predicted, strict=True)):
+        scores = metric.compute_scores(
+            *([frozenset(itertools.compress(HALLMARKS, labels)) for labels in side] for side in case)
+        )
+        assert [scores[name] for name in SCORE_NAMES] == pytest.approx(expected[:, index])
+        labelled = case[0].any(axis=1)
+        precision, recall = (
+            by_abstract[row, index, labelled].mean() if labelled.any() else 0 for row in range(2)
+        )
+        assert scores["example precision"] == pytest.approx(precision)
+        assert scores["example recall"] == pytest.approx(recall)
+        total = precision + recall
+        assert scores["example F1"] == pytest.approx(2 * precision * recall / total if total else 0)
+
+
+def test_example_f1_by_hand() -> None:
+    a, b, c = HALLMARKS[:3]
+    gold = [frozenset({a}), frozenset({a, b}), frozenset[str](), frozenset({c})]
+    predicted = [frozenset({a, b}), frozenset({a}), frozenset({c}), frozenset[str]()]
+    scores = multilabel_f1(HALLMARKS).compute_scores(gold, predicted)
+    assert scores["example precision"] == pytest.approx((1 / 2 + 1 + 0) / 3)
+    assert scores["example recall"] == pytest.approx((1 + 1 / 2 + 0) / 3)
+    assert scores["example F1"] == pytest.approx(1 / 2)
+    assert (scores["precision"], scores["recall"]) == (2 / 4, 2 / 4)
+
+
+@pytest.mark.parametrize(
+    "make_metric", [lambda: micro_f1(("a", "b"), "a"), lambda: accuracy(("a", "b")), yes_no_f1]
+)
+def test_unknown_class_is_refused(make_metric: Callable[[], Metric]) -> None:
+    with pytest.raises(ValueError, match="'c' is none of the classes"):
+        make_metric().compute_scores(["c"], ["c"])
+
+
+def test_unknown_label_and_unequal_lengths_are_refused() -> None:
+    with pytest.raises(ValueError, match="'c' is none of the labels a, b"):
+        multilabel_f1(("a", "b")).compute_scores([frozenset("a")], [frozenset("c")])
+    with pytest.raises(ValueError, match="the negative class 'c' is none of a, b"):
+        micro_f1(("a", "b"), "c")
+    for metric in (micro_f1("ab", "a"), accuracy("ab"), positive_f1("a")):
+        with pytest.raises(ValueError, match="1 are predicted, but there are 2"):
+            metric.compute_scores(["a", "b"], ["a"])
+
+
+@needs_data
+def test_majority_class_has_accuracy_55_2_on_pubmedqa() -> None:
+    """The test set has 276 yes, 169 no and 55 maybe; PubMedBERT's published accuracy is 55.84."""
+    path = Path(str(DATA), "benchmarks/pubmedqa/data/test_ground_truth.json")
+    gold = list(json.loads(path.read_text()).values())
+    assert len(gold) == 500
+    scores = accuracy(("yes", "no", "maybe")).compute_scores(gold, ["yes"] * 500)
+    assert scores["accuracy"] == pytest.approx(0.552)
+    assert scores["macro F1"] == pytest.approx(2 * 276 / (276 + 500) / 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The  BRCA1 gene.", "brca1 gene"),
+        ("an IL-2 receptor", "il2 receptor"),
+        ("vitamin A", "vitamin"),  # SQuAD counts "a" as an article
+        ("anaemia of the\tabc", "anaemia of abc"),
+        ("a", ""),
+        ("α-synuclein’s", "αsynuclein’s"),  # punctuation is that of ASCII alone
+        ("a.b", "ab"),
+        ("the-end", "theend"),  # punctuation goes before articles
+    ],
+)
+def test_normalise_answer(text: str, expected: str) -> None:
+    assert normalise_answer(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "exact", "f1"),
+    [
+        (["The BRCA1 gene"], "BRCA1 gene.", 1, 1),
+        (["BRCA1 gene"], "BRCA1", 0, 2 / 3),  # precision 1, recall 1/2
+        (["BRCA1", "the BRCA1 gene product"], "BRCA1 gene", 0, 4 / 5),  # the better of 2/3 and 4/5
+        (["p53 p53 mutation"], "p53 p53 p53", 0, 2 / 3),  # p53 twice in common, of three and three
+        (["aspirin"], "ibuprofen", 0, 0),
+        (["aspirin"], "", 0, 0),
+        (["the"], "a", 1, 0),  # both empty: equal, but no word in common
+        ([], "aspirin", 0, 0),
+    ],
+)
+def test_squad_by_hand(gold: list[str], predicted: str, exact: float, f1: float) -> None:
+    assert squad_f1().compute_scores([gold], [predicted]) == pytest.approx({"exact match": exact, "F1": f1})
+
+
+def test_squad_scores_are_means_over_questions() -> None:
+    metric = squad_f1()
+    scores = metric.compute_scores([["one two"], ["three"]], ["one", "three"])
+    assert scores == pytest.approx({"exact match": 1 / 2, "F1": (2 / 3 + 1) / 2})
+    assert metric.compute_scores([], []) == {"exact match": 0, "F1": 0}
+
+
+WORDS = st.lists(st.sampled_from(["a", "The", "cell", "Cell,", "gene", "p53."]), max_size=5).map(" ".join)
+
+
+@given(st.lists(WORDS, min_size=1, max_size=3), WORDS)
+def test_squad_f1_equals_its_definition(gold: list[str], predicted: str) -> None:
+    """Compute precision and recall of bags of words, removing each matched word from the gold bag."""
+
+    def split_words(text: str) -> list[str]:
+        without_punctuation = "".join(letter for letter in text.lower() if letter not in string.punctuation)
+        return [word for word in re.split(r"\s+", without_punctuation) if word not in ("", "a", "an", "the")]
+
+    def compute_f1(answer: str) -> float:
+        remaining = split_words(answer)
+        hits = 0
+        for word in split_words(predicted):
+            if word in remaining:
+                remaining.remove(word)
+                hits += 1
+        if not hits:
+            return 0
+        precision, recall = hits / len(split_words(predicted)), hits / len(split_words(answer))
+        return 2 * precision * recall / (precision + recall)
+
+    scores = squad_f1().compute_scores([gold], [predicted])
+    assert scores["F1"] == pytest.approx(max(compute_f1(answer) for answer in gold))
+    assert scores["exact match"] == any(split_words(answer) == split_words(predicted) for answer in gold)
+
+
+@pytest.mark.parametrize(
+    ("accepted", "answers", "strict", "lenient", "rank"),
+    [
+        (["MRI", "Magnetic Resonance Imaging"], ["mri"], 1, 1, 1),
+        (["MRI", "Magnetic Resonance Imaging"], ["CT", "x", "magnetic resonance imaging"], 0, 1, 1 / 3),
+        (["MRI"], ["the MRI", "MRI.", "MRI "], 0, 0, 0),  # only case is normalised
+        (["MRI"], ["1", "2", "3", "4", "MRI"], 0, 1, 1 / 5),
+        (["MRI"], ["1", "2", "3", "4", "5", "MRI"], 0, 0, 0),  # the sixth does not count
+        (["MRI"], ["x", "MRI", "MRI"], 0, 1, 1 / 2),
+        (["MRI"], [], 0, 0, 0),
+        ([], ["MRI"], 0, 0, 0),
+    ],
+)
+def test_bioasq_by_hand(
+    accepted: list[str], answers: list[str], strict: float, lenient: float, rank: float
+) -> None:
+    scores = bioasq_factoid().compute_scores([accepted], [answers])
+    assert scores == pytest.approx({"SACC": strict, "LACC": lenient, "MRR": rank})
+
+
+def test_bioasq_scores_are_means_over_questions() -> None:
+    """Draw questions whose correct answer has a known rank, or 0 if it is missing."""
+    rng = numpy.random.default_rng(1)
+    for _ in range(1000):
+        ranks = [int(rank) for rank in rng.integers(0, 6, size=rng.integers(1, 9))]
+        answers = [
+            ["RIGHT" if position == rank else f"wrong {position}" for position in range(1, 6)]
+            for rank in ranks
+        ]
+        scores = bioasq_factoid().compute_scores([["Right", "correct"]] * len(ranks), answers)
+        count = len(ranks)
+        assert scores["SACC"] == pytest.approx(ranks.count(1) / count)
+        assert scores["LACC"] == pytest.approx((count - ranks.count(0)) / count)
+        assert scores["MRR"] == pytest.approx(sum(1 / rank for rank in ranks if rank) / count)
+
+
+def test_unequal_numbers_of_questions_are_refused() -> None:
+    for metric in (squad_f1(), bioasq_factoid()):
+        with pytest.raises(ValueError, match="0 are predicted, but there are 1"):
+            metric.compute_scores([["x"]], [])
+
+
+def test_pearson_equals_scipy() -> None:
+    from scipy.stats import pearsonr
+
+    rng = numpy.random.default_rng(1)
+    metric = pearson()
+    for _ in range(1000):
+        gold = rng.integers(0, 21, size=rng.integers(3, 30)) / 5
+        predicted = gold * rng.normal() + rng.normal(size=len(gold)) * 10 ** rng.uniform(-4, 2)
+        if len(set(gold)) > 1:
+            expected = pearsonr(gold, predicted).statistic
+            assert metric.compute_scores(gold.tolist(), predicted.tolist())["Pearson"] == pytest.approx(
+                expected, abs=1e-7
+            )
+
+
+@pytest.mark.parametrize("slope", [1, -1, 1e-3, -250.0])
+def test_linear_predictions_have_correlation_1(slope: float) -> None:
+    gold = [0.0, 0.8, 2.2, 3.4, 4.0]
+    correlation = pearson().compute_scores(gold, [slope * number + 2 for number in gold])["Pearson"]
+    assert correlation == pytest.approx(numpy.sign(slope))
+    assert abs(correlation) <= 1
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, 1 / 3, 3.7, 4.0, -2.3])
+@pytest.mark.parametrize("size", [1, 2, 3, 20, 999])
+def test_constant_predictions_have_correlation_0(constant: float, size: int) -> None:
+    """The variance of a constant may round to a small positive number."""
+    numbers = numpy.random.default_rng(size).uniform(0, 4, size).tolist()
+    assert pearson().compute_scores(numbers, [constant] * size) == {"Pearson": 0}
+    assert pearson().compute_scores([constant] * size, numbers) == {"Pearson": 0}
+
+
+def test_non_finite_numbers_are_refused() -> None:
+    for value in (numpy.nan, numpy.inf):
+        with pytest.raises(ValueError, match="not a finite number"):
+            pearson().compute_scores([1.0, 2.0], [1.0, value])
+    with pytest.raises(ValueError, match="not a number"):
+        mean_reciprocal_rank().compute_scores([("a", True)], [numpy.nan])
+
+
+def test_reciprocal_ranks_by_hand() -> None:
+    gold = [
+        *(("first", relevant) for relevant in (False, True, True)),  # ranks 1, 3, 2: 1/2
+        *(("none", False), ("none", False)),  # 0
+        ("one", True),  # 1
+        *(("tie", False), ("tie", True)),  # of equal scores the first ranks first: 1/2
+        ("first", True),  # the same words again are another question: 1
+    ]
+    predicted = [0.9, 0.1, 0.5, 0.3, 0.2, 0.0, 0.4, 0.4, 0.1]
+    metric = mean_reciprocal_rank()
+    assert metric.compute_stats(gold, predicted)[:, 0].tolist() == [1 / 2, 0, 1, 1 / 2, 1]
+    assert metric.compute_scores(gold, predicted) == {"MRR": 3 / 5}
+    assert metric.compute_scores([], []) == {"MRR": 0}
+
+
+def test_reciprocal_rank_equals_counting() -> None:
+    """The rank of a candidate is 1 plus the number that score higher, or equal and precede it."""
+    rng = numpy.random.default_rng(2)
+    metric = mean_reciprocal_rank()
+    for _ in range(500):
+        sizes = rng.integers(1, 8, size=rng.integers(1, 5))
+        gold = [
+            (str(index), bool(rng.random() < 0.3)) for index, size in enumerate(sizes) for _ in range(size)
+        ]
+        scores = (rng.integers(0, 5, size=len(gold)) / 4).tolist()
+        best = dict.fromkeys((question for question, _ in gold), 0.0)
+        for index, (question, relevant) in enumerate(gold):
+            better = sum(
+                other_question == question
+                and (
+                    scores[other_index] > scores[index]
+                    or (scores[other_index] == scores[index] and other_index < index)
+                )
+                for other_index, (other_question, _) in enumerate(gold)
+            )
+            if relevant:
+                best[question] = max(best[question], 1 / (1 + better))
+        assert metric.compute_scores(gold, scores)["MRR"] == pytest.approx(sum(best.values()) / len(best))
+
+
+METRICS = [
+    entity_f1(),
+    word_f1(("PAR", "INT")),
+    micro_f1(("a", "b", "c"), "a"),
+    micro_f1(("a", "b", "c"), None),
+    positive_f1("a"),
+    accuracy(("a", "b", "c")),
+    yes_no_f1(),
+    multilabel_f1(("a", "b")),
+    pearson(),
+    squad_f1(),
+    bioasq_factoid(),
+    mean_reciprocal_rank(),
+]
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_scores_from_totals_are_vectorized(metric: Metric) -> None:
+    rng = numpy.random.default_rng(3)
+    totals = rng.integers(0, 5, size=(6, 4, len(metric.stat_names))).astype(float)
+    totals[0] = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scores = metric.scores_from_totals(totals)
+        assert metric.main_score in scores
+        for name, values in scores.items():
+            assert values.shape == (6, 4)
+            assert (values[0] == 0).all()
+            for index in numpy.ndindex(6, 4):
+                expected = metric.scores_from_totals(totals[index])[name]
+                assert numpy.shape(expected) == ()
+                numpy.testing.assert_allclose(values[index], expected, rtol=1e-12)
