@@ -77,11 +77,6 @@ def input_positions(row: ExampleRow) -> list[int]:
     return [0, *expand_ranges(row.segment_a), 1, *second]
 
 
-def is_near_expected_count(observed: int, trials: int, probability: float) -> bool:
-    """Return True if an event was observed as often as expected, within five standard deviations."""
-    return abs(observed - trials * probability) <= 5 * sqrt(trials * probability * (1 - probability))
-
-
 def is_near_recorded_mean(observed: float, recorded: Sequence[float]) -> bool:
     """Return True if a number is within five standard deviations of the reference's.
 

@@ -36,24 +36,6 @@ from tests.support.vocab.block_factories import (
 # Blocks
 
 
-def test_block_has_the_sentence_edges_of_each_document() -> None:
-    block = make_block({"pubmed:1": [2, 3], "pubmed:2": [1]})
-    assert (len(block), block.tokens) == (2, 6)
-    assert [list(block[number]) for number in range(2)] == [[2, 4, 7], [7, 8]]
-    assert block.get_token_ids().tolist() == [CLS, SEP, 10, 11, 12, 13, 14, 15]
-    assert block.get_document_ids().to_pylist() == ["pubmed:1", "pubmed:2"]
-
-
-def test_edges_skip_empty_sentences() -> None:
-    block = make_block({"pubmed:1": [0, 2, 0, 0, 3, 0], "pubmed:2": [0, 1]})
-    assert [list(block[number]) for number in range(2)] == [[2, 4, 7], [7, 8]]
-
-
-def test_a_document_without_tokens_has_no_sentence() -> None:
-    block = make_block({"pubmed:1": [0, 0], "pubmed:2": [4], "pubmed:3": []})
-    assert [list(block[number]) for number in range(3)] == [[2], [2, 6], [6]]
-
-
 def test_a_sentence_of_control_characters_has_no_tokens(tmp_path: Path) -> None:
     """BERT's normalizer removes control characters."""
     encoder = make_word_encoder(tmp_path)
@@ -111,34 +93,7 @@ def test_ids_are_16_bits_for_small_vocabularies(size: int, kind: type) -> None:
     assert ids.tolist() == [CLS, SEP, 10, 11, 12]
 
 
-def test_an_empty_block_has_no_documents() -> None:
-    block = TokenBlock(make_fake_encoder())
-    assert (len(block), block.tokens, block.get_document_ids().to_pylist()) == (0, 0, [])
-    assert block.get_token_ids().tolist() == [CLS, SEP]
-
-
 # Plans
-
-
-def test_hand_written_row() -> None:
-    block = make_block({"pubmed:1": [2, 0, 3], "pubmed:2": [4]})
-    plan = RowPlan(block)
-    row = ExampleRow([(2, 4), (4, 6)], [(7, 9)], 0, label=1, lost_tokens=3, other_document_tokens=2)
-    plan.add_rows([row], [5], [0])
-    assert plan_rows(plan, make_schema(labelled=True)) == [
-        {
-            "input_ids": [CLS, 10, 11, 12, 13, SEP, 15, 16, SEP],
-            "split": 6,
-            "label": 1,
-        }
-    ]
-    assert (len(plan), plan.tokens, plan.special_tokens, plan.lost_tokens, plan.other_document_tokens) == (
-        1,
-        9,
-        3,
-        3,
-        2,
-    )
 
 
 DOCUMENTS = st.lists(
@@ -234,13 +189,6 @@ def test_batches_have_the_rows_in_key_order(
     assert len(plan) == len(rows)
 
 
-def test_an_empty_plan_has_no_batch() -> None:
-    plan = RowPlan(TokenBlock(make_fake_encoder()))
-    assert plan.sort_by_key().tolist() == []
-    assert list(plan.iter_batches(make_schema())) == []
-    assert (len(plan), plan.tokens, plan.special_tokens) == (0, 0, 0)
-
-
 @pytest.mark.parametrize("size", [65_536, 65_537])
 def test_largest_row_length_fits(size: int) -> None:
     block = make_block({"pubmed:1": [1] * 70_000}, make_fake_encoder(size))
@@ -275,20 +223,6 @@ OBJECTIVES = {
 WITH_TOKENS = DOCUMENTS.map(
     lambda documents: {name: [size * 3 for size in of] for name, of in documents.items()}
 )
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@given(documents=WITH_TOKENS, passes=st.integers(1, 3))
-@settings(max_examples=examples(40))
-def test_every_input_token_is_in_a_row_or_lost(
-    objective: str, documents: dict[str, list[int]], passes: int
-) -> None:
-    block = make_block(documents)
-    plan = built(block, OBJECTIVES[objective], 3, passes)
-    assert (
-        block.tokens * passes
-        == plan.tokens - plan.special_tokens - plan.other_document_tokens + plan.lost_tokens
-    )
 
 
 def test_seed_and_pass_change_the_rows() -> None:

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from bioshards.vocab.pretraining import objectives
 from bioshards.vocab.pretraining.example_recipes import ExampleRecipe
-from bioshards.vocab.pretraining.objectives import SEP_RANGE, ExampleRow, count_tokens
+from bioshards.vocab.pretraining.objectives import SEP_RANGE, ExampleRow
 from tests.support.vocab.reference_cases import (
     document_offsets,
     expand_ranges,
     input_positions,
-    random_documents,
 )
 
 
@@ -40,44 +39,6 @@ def test_document_continues_in_the_next_row() -> None:
     found = pack_documents([[3, 20], [4]], 10)
     assert [row.segment_a for row in found] == [[(2, 10)], [(10, 18)], [(18, 25)], [(25, 29)]]
     assert [row.document for row in found] == [0, 0, 0, 1]
-
-
-def test_row_does_not_end_with_a_document_separator() -> None:
-    assert [row.segment_a for row in pack_documents([[6], [9]], 10)] == [
-        [(2, 8), SEP_RANGE, (8, 9)],
-        [(9, 17)],
-    ]
-    assert [row.segment_a for row in pack_documents([[7], [9]], 10)] == [[(2, 9)], [(9, 17)], [(17, 18)]]
-    assert [row.segment_a for row in pack_documents([[8], [9]], 10)] == [[(2, 10)], [(10, 18)], [(18, 19)]]
-
-
-def test_one_token_documents_in_the_shortest_row() -> None:
-    assert [row.segment_a for row in pack_documents([[1]] * 5, 5)] == [
-        [(2, 3), SEP_RANGE, (3, 4)],
-        [(4, 5), SEP_RANGE, (5, 6)],
-        [(6, 7)],
-    ]
-
-
-def test_documents_are_packed_in_the_given_order() -> None:
-    (row,) = objectives.pack_documents(
-        [2, 0, 1], document_offsets([[1], [2], [3]]), ExampleRecipe("plain", 20)
-    )
-    assert row.document == 2
-    assert row.segment_a == [(5, 8), SEP_RANGE, (2, 3), SEP_RANGE, (3, 5)]
-
-
-def test_no_documents_give_no_rows() -> None:
-    assert pack_documents([], 20) == []
-
-
-def test_many_documents_fill_their_rows() -> None:
-    documents = random_documents(1000, 3)
-    rows = pack_documents(documents, 128)
-    capacity = 126 * len(rows)
-    used = sum(count_tokens(row.segment_a) for row in rows)
-    assert capacity - used < 126 + len(documents)
-    assert sum(one != SEP_RANGE for row in rows for one in row.segment_a) >= len(documents)
 
 
 # Invariants
