@@ -122,17 +122,12 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 bench: $(VENV)/.bench
-	$(BIN)/python -m tests.bench.bench_sentences
-	$(BIN)/python -m tests.bench.bench_pubmed
-	$(BIN)/python -m tests.bench.bench_articles
+	$(BIN)/python -m tests.bench.bench_corpus
 	$(BIN)/python -m tests.bench.bench_text
-	$(BIN)/python -m tests.bench.bench_download
-	$(BIN)/python -m tests.bench.bench_words
-	$(BIN)/python -m tests.bench.bench_encode
-	$(BIN)/python -m tests.bench.bench_vocab_training
+	$(BIN)/python -m tests.bench.bench_sentences
+	$(BIN)/python -m tests.bench.bench_vocab
 	$(BIN)/python -m tests.bench.bench_pretraining_sets
 	$(BIN)/python -m tests.bench.bench_batches
-	$(BIN)/python -m tests.bench.bench_training
 	$(BIN)/python -m tests.bench.bench_contamination
 	$(BIN)/python -m tests.bench.bench_near_duplicates
 	$(BIN)/python -m tests.bench.bench_scale

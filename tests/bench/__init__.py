@@ -1,1 +1,1 @@
-"""Benchmarks: run by hand with ``python -m tests.bench.bench_pubmed``, never collected by pytest."""
+"""Benchmarks: run by hand with ``python -m tests.bench.bench_corpus``, never collected by pytest."""

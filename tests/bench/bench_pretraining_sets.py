@@ -1,14 +1,12 @@
-"""Speed of building pretraining sets beside Google's builders: ``python -m
-tests.bench.bench_pretraining_sets``.
+"""Speed of building pretraining sets: ``python -m tests.bench.bench_pretraining_sets --electra CHECKOUT``.
 
-The text is that of finished directories, or of the abstracts and articles of BIOSHARDS_DATA.
+The text is that of finished directories, or of BIOSHARDS_DATA.
 
-1. Text in memory to ELECTRA rows in memory, on one core, against google-research/electra's builder (of a
-   checkout, --electra) on a sample of the documents, and against encoding alone with the tokenizers library.
-2. Rows of BERT's objective from tokenized documents, against google-research/bert's (--bert).
-3. The pipeline, with one worker and two, on enlarged document shards, and the time of its phases.
+1. Text in memory to ELECTRA rows in memory, on one core, beside google-research/electra's builder (of a
+   checkout) on a sample of the documents, and beside encoding alone with the tokenizers library.
+2. The pipeline, with one worker and two, on enlarged document shards.
 
-Each runs in its own process, in turns.  Builders that are not installed are left out, which the table states.
+Each runs in its own process, in turns.  Without a checkout that builder is left out, which the output states.
 """
 
 from __future__ import annotations
@@ -16,39 +14,38 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from tokenizers import BertWordPieceTokenizer, Tokenizer
+from tokenizers import Tokenizer
 
 from bioshards.corpus.shards import document_shards, pretraining_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import row_plan
-from bioshards.vocab.pretraining.example_recipes import PRESETS, ExampleRecipe
+from bioshards.vocab.pretraining.example_recipes import PRESETS
 from bioshards.vocab.pretraining.row_plan import TokenBlock
-from tests.bench.bench_encode import PUBLISHED
-from tests.bench.harness import google_builders, timing
-from tests.bench.harness.bench_runner import ROOT, TRIES, BenchRunner, ratios_by_round
-from tests.bench.harness.pretraining_set_runs import PretrainingSetBench, measure_pipeline
-from tests.bench.harness.text_corpora import build_document_dirs, get_data_dir
-from tests.bench.harness.timing import MB, Figure
+from tests.bench.harness import google_builder
+from tests.bench.harness.text_corpora import (
+    build_document_dirs,
+    build_vocabulary,
+    get_data_dir,
+    run_python,
+)
+from tests.bench.harness.timing import MB, PIPELINE, BenchRunner, Figure, print_table, ratios_by_round
+from tests.support.corpus.manifests import put_documents
 
-SCIVOCAB: Final = "SciVocab, uncased"
-OURS: Final = "30,522 of this text"
+RECIPE: Final = PRESETS["bio-electra"]
 BATCH: Final = 1 << 14
 """Sentences of a batch of the library."""
 DOCUMENTS: Final = 200
 """Documents of a block, as in a record batch of articles."""
-ELECTRA: Final = PRESETS["bio-electra"]
-BERT: Final = PRESETS["pubmedbert"]
 
 
 def read(path: str) -> pa.RecordBatch:
@@ -76,201 +73,140 @@ def write_texts(folders: list[str], work: Path, sample_mb: float) -> dict[str, f
     return sizes
 
 
-def make_block(text: pa.RecordBatch, encoder: Encoder) -> TokenBlock:
-    """Encode documents into a block."""
-    encoded_block = TokenBlock(encoder)
+def run_ours(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
+    """Time text to ELECTRA rows."""
+    encoder = Encoder(folder)
+    started = time.process_time()
+    block = TokenBlock(encoder)
     for start in range(0, len(text), DOCUMENTS):
         batch = text.slice(start, DOCUMENTS)
         sentences = pc.list_value_length(batch["sentences"]).to_numpy().astype(np.int64)
-        encoded_block.add(batch["id"], sentences, encoder.encode_all(batch["sentences"].flatten()))
-    return encoded_block
-
-
-def build_rows(encoded_block: TokenBlock, recipe: ExampleRecipe, encoder: Encoder) -> tuple[int, int]:
-    """Make all record batches of one pass; return the numbers of rows and tokens."""
-    plan = row_plan.plan_rows(encoded_block, recipe, 0, 1)
-    batches = list(plan.iter_batches(pretraining_schema.make_schema(encoder.size, recipe.has_labels, {})))
-    return sum(map(len, batches)), plan.tokens
-
-
-def run_ours(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
-    """Time text to ELECTRA rows, with a cold and a warm cache."""
-    encoder = Encoder(folder)
-    seconds: list[float] = []
-    while len(seconds) < 2:
-        started = time.process_time()
-        rows, tokens = build_rows(make_block(text, encoder), ELECTRA, encoder)
-        seconds.append(time.process_time() - started)
-    return {"cpu": seconds, "rows": rows, "tokens": tokens}
+        block.add(batch["id"], sentences, encoder.encode_all(batch["sentences"].flatten()))
+    plan = row_plan.plan_rows(block, RECIPE, 0, 1)
+    schema = pretraining_schema.make_schema(encoder.size, RECIPE.has_labels, {})
+    rows = sum(map(len, plan.iter_batches(schema)))
+    return {"cpu": time.process_time() - started, "rows": rows, "tokens": plan.tokens}
 
 
 def run_library(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
     """Time the library's encoding of the sentences."""
     tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")
     sentences = text["sentences"].flatten().to_pylist()
-    seconds = 0.0
+    started = time.process_time()
     for start in range(0, len(sentences), BATCH):
-        batch = sentences[start : start + BATCH]
-        started = time.process_time()
-        tokenizer.encode_batch_fast(batch, add_special_tokens=False)
-        seconds += time.process_time() - started
-    return {"cpu": [seconds]}
+        tokenizer.encode_batch_fast(sentences[start : start + BATCH], add_special_tokens=False)
+    return {"cpu": time.process_time() - started}
 
 
 def run_electra(text: pa.RecordBatch, folder: str, checkout: str) -> dict[str, Any]:
     """Time Google's builder of ELECTRA examples, and compare its ids of each line with those of bioshards."""
-    normalizer = json.loads(Path(folder, "tokenizer.json").read_text())["normalizer"]
-    measured, lines = google_builders.build_electra_rows(
-        checkout,
-        f"{folder}/vocab.txt",
-        normalizer["lowercase"],
-        ELECTRA.max_seq_length,
-        text["sentences"].to_pylist(),
+    lower_case = json.loads(Path(folder, "tokenizer.json").read_text())["normalizer"]["lowercase"]
+    measured, lines = google_builder.build_electra_rows(
+        checkout, f"{folder}/vocab.txt", lower_case, RECIPE.max_seq_length, text["sentences"].to_pylist()
     )
     found = Encoder(folder).encode_all(text["sentences"].flatten())
-    return {
-        **measured,
-        "lines": len(found.offsets) - 1,
-        "differ": google_builders.count_differing_lines(lines, found),
-    }
-
-
-def run_ours_bert(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
-    """Time tokenized documents to BERT rows."""
-    encoder = Encoder(folder)
-    encoded_block = make_block(text, encoder)
-    started = time.process_time()
-    rows, tokens = build_rows(encoded_block, BERT, encoder)
-    return {"cpu": [time.process_time() - started], "rows": rows, "tokens": tokens}
-
-
-def run_bert(text: pa.RecordBatch, folder: str, checkout: str) -> dict[str, Any]:
-    """Time Google's builder of BERT instances on tokenized documents."""
-    tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")
-    tokenized = []
-    for sentences in text["sentences"].to_pylist():
-        found = tokenizer.encode_batch_fast(sentences, add_special_tokens=False)
-        tokenized.append([encoding.tokens for encoding in found if encoding.tokens])
-    return google_builders.build_bert_rows(checkout, BERT.max_seq_length, BERT.short_seq_prob, tokenized)
+    ours = np.split(found.ids, found.offsets[1:-1])
+    pairs = zip(filter(None, lines), filter(len, ours), strict=True)
+    return {**measured, "lines": len(ours), "differ": sum(line != ids.tolist() for line, ids in pairs)}
 
 
 BUILDERS: Final[dict[str, Callable[[pa.RecordBatch, str, str], dict[str, Any]]]] = {
     "ours": run_ours,
     "library": run_library,
     "electra": run_electra,
-    "ours_bert": run_ours_bert,
-    "bert": run_bert,
 }
 
 
-def make_vocabularies(folders: list[str], work: Path) -> dict[str, str]:
-    """Build a vocabulary on this text, and locate SciVocab: folders with tokenizer.json and vocab.txt."""
-    folders_by_name = {OURS: work / "vocabulary"}
-    if not (folders_by_name[OURS] / "manifest.json").exists():
-        command = [
-            sys.executable,
-            "-m",
-            "bioshards.vocab",
-            "build",
-            *folders,
-            "--output",
-            str(folders_by_name[OURS]),
-        ]
-        subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
-    if "BIOSHARDS_DATA" in os.environ:
-        folders_by_name[SCIVOCAB] = work / "scivocab"
-        folders_by_name[SCIVOCAB].mkdir(exist_ok=True)
-        published = Path(get_data_dir(), "benchmarks", PUBLISHED[SCIVOCAB][0])
-        (folders_by_name[SCIVOCAB] / "vocab.txt").write_bytes(published.read_bytes())
-        BertWordPieceTokenizer(str(published)).save(str(folders_by_name[SCIVOCAB] / "tokenizer.json"))
+def measure_memory(
+    bench: BenchRunner, folders: list[str], vocabularies: dict[str, str], checkout: str, repeats: int
+) -> list[Figure]:
+    """Time text to rows with each vocabulary; return the rows of the table."""
+    sizes = write_texts(folders, bench.work, sample_mb=12)
+    cases = [("ours", "sample"), ("ours", "all"), ("library", "all")]
+    if checkout:
+        cases.append(("electra", "sample"))
     else:
-        print(f"{SCIVOCAB}, is LEFT OUT: BIOSHARDS_DATA, where it is, is not set.")
-    return {name: str(folder) for name, folder in folders_by_name.items()}
-
-
-def make_memory_figures(bench: BenchRunner, name: str, sizes: dict[str, float]) -> list[Figure]:
-    """A vocabulary's rows: CPU time of text to examples, ours and the peers'."""
-    measured = {key: [json.loads(run.output) for run in runs] for key, runs in bench.runs.items()}
-
-    def seconds(way: str, text: str, turn: int = 0) -> list[float]:
-        return [one["cpu"][turn] for one in measured.get(f"{name}: {way}, {text}", [])]
-
-    def rate(title: str, way: str, text: str, turn: int = 0) -> Figure:
-        return Figure(
-            f"{name}: {title}", [sizes[text] / MB / one for one in seconds(way, text, turn)], "MB/s"
-        )
-
+        print("google-research/electra is LEFT OUT: give a checkout of it with --electra DIR.")
     rows = []
-    for text in ("sample", "all"):
-        cold = seconds("ours", text)
+    for name, vocabulary in vocabularies.items():
+        measured: dict[tuple[str, str], list[dict[str, Any]]] = {case: [] for case in cases}
+        for _ in range(repeats):
+            for way, text in cases:
+                once = ("--once", way, bench.work / f"{text}.arrow", vocabulary, checkout)
+                run = bench.time_python(f"{name}, {way}", "-m", "tests.bench.bench_pretraining_sets", *once)
+                measured[way, text].append(json.loads(run.output))
+        seconds = {case: [run["cpu"] for run in runs] for case, runs in measured.items()}
+        rates = [sizes["all"] / MB / one for one in seconds["ours", "all"]]
+        ratios = ratios_by_round(seconds["library", "all"], seconds["ours", "all"])
         rows += [
-            rate(f"ours, {text}, cold", "ours", text),
-            rate(f"ours, {text}, warm", "ours", text, 1),
-            rate(f"tokenizers library, {text}, encoding alone", "library", text),
-            Figure(
-                f"**{name}: library / ours, {text}, cold**",
-                ratios_by_round(seconds("library", text), cold),
-                "×",
-                ">=",
-                4,
-            ),
+            Figure(f"{name}: text to rows, CPU", rates, "MB/s"),
+            Figure(f"**{name}: library, encoding alone / ours**", ratios, "×", at_least=(4,)),
         ]
-        if peer_seconds := seconds("electra", text):
-            rows += [
-                rate(f"google-research/electra, {text}", "electra", text),
-                Figure(
-                    f"**{name}: electra / ours, {text}, cold**",
-                    ratios_by_round(peer_seconds, cold),
-                    "×",
-                    ">=",
-                    8,
-                    15,
-                ),
-                Figure(
-                    f"{name}: electra / ours, {text}, warm",
-                    ratios_by_round(peer_seconds, seconds("ours", text, 1)),
-                    "×",
-                ),
-            ]
-    rows.append(Figure(f"{name}: peak, all of the text in memory", bench.peaks(f"{name}: ours, all"), "MB"))
-    if peer_seconds := seconds("bert", "sample"):
-        rows.append(
-            Figure(
-                f"{name}: bert / ours, rows of tokenized documents",
-                ratios_by_round(peer_seconds, seconds("ours_bert", "sample")),
-                "×",
+        if checkout:
+            ratios = ratios_by_round(seconds["electra", "sample"], seconds["ours", "sample"])
+            rows.append(Figure(f"**{name}: electra / ours, sample**", ratios, "×", at_least=(15,)))
+            theirs, ours = measured["electra", "sample"][0], measured["ours", "sample"][0]
+            print(
+                f"{name}: {theirs['differ']:,} of the sample's {theirs['lines']:,} lines have other ids "
+                f"there. Rows: {ours['rows']:,} of {ours['tokens']:,} tokens, theirs {theirs['rows']:,} of "
+                f"{theirs['tokens']:,}."
             )
-        )
     return rows
 
 
-def compare_rows(bench: BenchRunner, name: str) -> str:
-    """Format how far the rows agree with the reference's."""
-    ours, theirs = (json.loads(bench.runs[f"{name}: {way}, sample"][0].output) for way in ("ours", "electra"))
-    return (
-        f"{name}: {theirs['differ']:,} of the sample's {theirs['lines']:,} lines have other ids there. Rows: "
-        f"{ours['rows']:,} of {ours['tokens']:,} tokens, theirs {theirs['rows']:,} of {theirs['tokens']:,}."
-    )
+def run_pipeline(bench: BenchRunner, name: str, folders: list[str], vocabulary: str, workers: int) -> int:
+    """Time the pipeline into a new output folder, check that no token is lost, and return their number."""
+    output = bench.work / "output"
+    inputs = [word for folder in folders for word in ("--input", folder)]
+    options = ("--preset", "bio-electra", "--vocab", vocabulary, "--workers", workers, "--output", output)
+    bench.time_python(name, *PIPELINE, "shards_to_pretraining", *inputs, *options, removed=[output])
+    counts = json.loads((output / "manifest.json").read_text())["counts"]
+    for split in (counts["train"], counts["validation"]):
+        text = split["tokens"] - split["special_tokens"] - split["other_document_tokens"]
+        if split["input_tokens"] != text + sum(split["lost_tokens"].values()):
+            raise SystemExit(f"{name}: tokens are neither in a row nor lost: {counts}")
+    return int(counts["train"]["tokens"] + counts["validation"]["tokens"])
+
+
+def write_single_document(folder: str, index: int, out: Path) -> str:
+    """Write a directory of the first document of a record batch, to measure the start-up."""
+    batches = document_shards.read_directory(LocalStorage(), folder)
+    batch = next(islice(batches, index, None)).slice(0, 1)
+    written = document_shards.write_shards(LocalStorage(), str(out), "one", iter([batch]), batch.schema, 1)
+    put_documents(out, written)
+    return str(out)
+
+
+def measure_pipeline(
+    bench: BenchRunner, folders: list[str], vocabulary: str, megabytes: float, repeats: int
+) -> list[Figure]:
+    """Run the pipeline with one worker and two in turns; return the rows of the table."""
+    enlarged = str(bench.work / f"enlarged-{megabytes:g}")
+    run_python("-m", "tests.bench.harness.enlarged_shards", enlarged, str(megabytes), *folders)
+    # each worker needs a directory: processes without a group of shards are not started
+    singles = [write_single_document(enlarged, index, bench.work / f"one-{index}") for index in range(2)]
+    tokens = 0
+    for _ in range(repeats):
+        for workers in (1, 2):
+            run_pipeline(bench, f"start {workers}", singles[:workers], vocabulary, workers)
+            tokens = run_pipeline(bench, f"job {workers}", [enlarged], vocabulary, workers)
+    walls = [bench.walls(f"job {workers}", f"start {workers}") for workers in (1, 2)]
+    rates = [tokens / MB / seconds for seconds in bench.cpus("job 1", "start 1")]
+    return [
+        Figure("pipeline, 1 worker: a core", rates, "M tokens/s"),
+        Figure("**pipeline, 2 workers against 1**", ratios_by_round(*walls), "×", at_least=(1.7,)),
+        Figure("peak of a process, 2 workers", bench.peaks("job 2"), "MB", at_most=(600,)),
+    ]
 
 
 def main() -> None:
-    """Run the benchmark and print its tables."""
+    """Run the benchmark and print its table."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_pretraining_sets", description=__doc__)
-    parser.add_argument(
-        "directories", nargs="*", help="finished directories; default: made of BIOSHARDS_DATA"
-    )
-    parser.add_argument(
-        "--work", type=Path, default=Path("build/bench-examples"), help="default: %(default)s"
-    )
-    parser.add_argument("--electra", default=os.environ.get("ELECTRA"), help="a checkout; default: $ELECTRA")
-    parser.add_argument("--bert", default=os.environ.get("BERT"), help="a checkout; default: $BERT")
-    parser.add_argument("--sample-mb", type=float, default=12, help="text for these (default: %(default)s)")
-    parser.add_argument(
-        "--pipeline-mb", type=float, default=450, help="of shards; 0: no pipeline (%(default)s)"
-    )
+    parser.add_argument("directories", nargs="*", help="finished directories; default: of BIOSHARDS_DATA")
+    parser.add_argument("--work", type=Path, default=Path("build/bench-examples"), help="(%(default)s)")
+    parser.add_argument("--electra", default=os.environ.get("ELECTRA", ""), help="a checkout; or $ELECTRA")
+    parser.add_argument("--pipeline-mb", type=float, default=450, help="of shards (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=3, help="rounds (default: %(default)s)")
-    parser.add_argument("--tries", type=int, default=TRIES, help="of a run on a busy machine (%(default)s)")
-    parser.add_argument("--no-memory", action="store_true", help="the pipeline only")
     parser.add_argument("--once", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.once:
@@ -279,54 +215,17 @@ def main() -> None:
         print(json.dumps(BUILDERS[way](read(text), vocabulary, checkout)))
         return
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    work = options.work.resolve()
-    timing.adopt_orphans()
-    bench = PretrainingSetBench(work)
-    folders = build_document_dirs(options.directories, Path("build/bench-text").resolve())
-    print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}.")
-    chosen = make_vocabularies(folders, work)
-    if not options.no_memory:
-        run_in_memory(bench, folders, chosen, options)
-    if options.pipeline_mb:
-        rows = measure_pipeline(bench, folders, chosen[OURS], options)
-        print(f"\n{timing.format_table(rows)}")
-
-
-def run_in_memory(
-    bench: PretrainingSetBench, folders: list[str], chosen: dict[str, str], options: argparse.Namespace
-) -> None:
-    """Run text to rows with each vocabulary."""
-    sizes = write_texts(folders, bench.work, options.sample_mb)
-    cases = [("ours", "sample"), ("library", "sample"), ("ours", "all"), ("library", "all")]
-    for peer, checkout, needed in (
-        ("electra", options.electra, ["electra"]),
-        ("bert", options.bert, ["ours_bert", "bert"]),
-    ):
-        if checkout:
-            cases += [(way, "sample") for way in needed]
-        else:
-            print(f"google-research/{peer} is LEFT OUT: give a checkout of it with --{peer} DIR.")
-    for _ in range(options.repeats):
-        for name, folder in chosen.items():
-            for way, text in cases:
-                checkout = options.electra if way == "electra" else options.bert
-                once = (way, str(bench.work / f"{text}.arrow"), folder, checkout or "")
-                bench.time_python(
-                    f"{name}: {way}, {text}",
-                    "-m",
-                    "tests.bench.bench_pretraining_sets",
-                    "--once",
-                    *once,
-                    tries=options.tries,
-                )
-    print(
-        f"{sizes['all'] / MB:.1f} MB of text, {sizes['sample'] / MB:.1f} MB of it the sample; "
-        "CPU time of one core."
-    )
-    rows = [row for name in chosen for row in make_memory_figures(bench, name, sizes)]
-    if options.electra:
-        print("\n".join(compare_rows(bench, name) for name in chosen))
-    print(f"\n{timing.format_table(rows)}")
+    bench = BenchRunner(options.work.resolve())
+    folders = build_document_dirs(options.directories)
+    ours, scivocab = build_vocabulary(folders), str(bench.work / "scivocab")
+    published = str(get_data_dir() / "benchmarks" / "electramed" / "vocab" / "vocab.txt")
+    run_python("-m", "bioshards.vocab", "adopt", published, "--no-cased", "--output", scivocab)
+    vocabularies = {"30,522 of this text": ours, "SciVocab": scivocab}
+    figures = [
+        *measure_memory(bench, folders, vocabularies, options.electra, options.repeats),
+        *measure_pipeline(bench, folders, ours, options.pipeline_mb, options.repeats),
+    ]
+    print_table("Text to ELECTRA rows of 256;", figures)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ other tools are those that ``--peers PYTHON`` can import; they may need an envir
 from __future__ import annotations
 
 import argparse
-import collections
 import gzip
 import json
 import subprocess
@@ -126,9 +125,8 @@ def print_table(
     paths: Sequence[Path],
     expect: Callable[[bytes], ExpectedText],
     texts_by_tool: Mapping[str, Texts],
-    num_examples: int,
 ) -> None:
-    """Score each tool on the files and print the table, with examples if there are to be any."""
+    """Score each tool on the files and print the table."""
     scores = {tool: FidelityScore() for tool in texts_by_tool}
     for index, path in enumerate(paths):
         data = path.read_bytes()
@@ -138,26 +136,11 @@ def print_table(
     print(f"\n{title}\n\n{HEADER}")
     for tool, score in scores.items():
         words, ngrams = score.words, score.ngrams
-        without_failures = (
-            f" ({ngrams.recall_without_failures:.4f} without failures)" if score.failures else ""
-        )
         glued = 10_000 * score.glued.total() / max(words.given, 1)
         print(
             f"| {tool} | {score.failures} of {score.files} | {words.recall:.4f} | {words.precision:.4f} | "
-            f"{ngrams.recall:.4f}{without_failures} | {ngrams.precision:.4f} | {glued:.1f} |"
+            f"{ngrams.recall:.4f} | {ngrams.precision:.4f} | {glued:.1f} |"
         )
-    for tool, score in scores.items() if num_examples else ():
-        print(f"\n{tool}: glued {_format_counts(score.glued, num_examples)}")
-        for name, counts in (("lost", score.lost), ("added", score.added)):
-            print(f"  {name}: " + _format_counts(_join(counts), num_examples))
-
-
-def _join(counts: collections.Counter[tuple[str, ...]]) -> collections.Counter[str]:
-    return collections.Counter({" ".join(ngram): count for ngram, count in counts.items()})
-
-
-def _format_counts(counts: collections.Counter[str], number: int) -> str:
-    return "; ".join(f"{text} ({count})" for text, count in counts.most_common(number)) or "-"
 
 
 def main() -> None:
@@ -172,11 +155,8 @@ def main() -> None:
     parser.add_argument(
         "--peers", metavar="PYTHON", default=sys.executable, help="interpreter of the other tools"
     )
-    parser.add_argument(
-        "--examples", type=int, default=0, help="4-grams lost and added to print for each tool"
-    )
     options = parser.parse_args()
-    data = Path(get_data_dir())
+    data = get_data_dir()
     tools = ("bconv", "pubget", "pubmed_parser")
 
     articles = select_articles(data, options.articles)
@@ -184,7 +164,7 @@ def main() -> None:
         "**bioshards**": [read_article(path) for path in articles],
         **read_with_peers(options.peers, tools, articles),
     }
-    print_table(f"{len(articles)} articles", articles, expect_article, article_texts, options.examples)
+    print_table(f"{len(articles)} articles", articles, expect_article, article_texts)
 
     craft = load_craft_articles(data)
     craft_paths = [path for path, _ in craft]
@@ -208,7 +188,7 @@ def main() -> None:
             ),
             **read_with_peers(options.peers, ("bconv-abstracts", "pubmed_parser-abstracts"), records),
         }
-        print_table(f"{len(records)} abstracts", records, expect_abstract, abstract_texts, options.examples)
+        print_table(f"{len(records)} abstracts", records, expect_abstract, abstract_texts)
 
 
 if __name__ == "__main__":

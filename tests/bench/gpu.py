@@ -1,4 +1,4 @@
-"""The trainer and the evaluation on a GPU: ``python -m tests.bench.gpu --data SET --benchmarks DIR``.
+"""The trainer on a GPU: ``python -m tests.bench.gpu --data SET``.
 
 In one run of at most ten minutes:
 
@@ -6,7 +6,6 @@ In one run of at most ten minutes:
    loop and Hugging Face's Trainer on the same rows.  Tokens are counted without padding.
 2. Losses of 2,000 steps beside those of the CPU, or of as many as the CPU takes in its time.
 3. A resumed run beside one that was not stopped, bit by bit.
-4. Fine-tuning on ten benchmarks of BLURB with a model that is trained here, seed after seed.
 
 Each section has its share of the time; what does not fit is listed.  It needs what the extra ``train`` needs,
 and no network.  Where nothing can be installed, ``PYTHONPATH=src:.`` makes the packages
@@ -23,7 +22,6 @@ import math
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,8 +34,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from bioshards.corpus.errors import INTERRUPTED, OK, InvalidValueError
-from bioshards.evaluate.__main__ import main as evaluate
+from bioshards.corpus.errors import OK, InvalidValueError
 from bioshards.train.__main__ import main as train
 from bioshards.train.batch import Batch, BatchCounts
 from bioshards.train.checkpoint import get_library_versions
@@ -52,19 +49,13 @@ from bioshards.train.optim import Adam, FlatGradients, Lamb, learning_rate
 from bioshards.train.presets import PRESETS
 from bioshards.train.recipe import FAMILIES, TrainRecipe
 from tests.bench.harness import gpu_peers
-from tests.support.paths import REPOSITORY
 
 SPEED_PRESETS: Final = ("electra-small", "bio-electra", "electra-base", "pubmedbert", "bioalbert")
 GOALS: Final = {"electra-small": 2.5e6, "pubmedbert": 0.7e6}
 """Tokens a second on one H200."""
-SMALL_BENCHMARKS: Final = (
-    *("biosses", "gad", "pubmedqa", "hoc", "ncbi-disease", "bc5-disease", "bc5-chem", "ddi", "chemprot"),
-    "bc2gm",
-)
-"""Ten of BLURB's, by the time that fine-tuning takes."""
 TOLERANCES: Final = {"float32": 0.005, "bfloat16": 0.02, "float16": 0.02}
 """Relative difference to the CPU's losses in float32, of means over 100 steps, without dropout."""
-SHARES: Final = {"speed": 0.5, "losses": 0.15, "resume": 0.05, "benchmarks": 0.3}
+SHARES: Final = {"speed": 0.7, "losses": 0.2, "resume": 0.1}
 """Shares of the sections in the time."""
 LOSS_STEPS: Final = 2000
 LOSS_WINDOW: Final = 100
@@ -82,25 +73,8 @@ TINY_CHANGES: Final[Mapping[str, Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """A way to force an attention kernel.
-
-    Attributes:
-        changes: recipe fields that it needs.
-        force: makes the context manager that forces it.
-    """
-
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    force: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
-
-
-KERNELS: Final = {
-    "automatic": Kernel(),
-    "no attention dropout": Kernel({"attention_dropout": 0.0}),
-    "efficient": Kernel(force=lambda: mock.patch.object(attention, "forced_kernel", "efficient")),
-    "padded": Kernel(force=lambda: mock.patch.object(attention, "forced_kernel", "padded")),
-}
+KERNELS: Final = ("automatic", "efficient", "padded")
+"""Attention as the trainer chooses it, and what it is forced to."""
 
 
 @dataclass(frozen=True)
@@ -133,11 +107,9 @@ class GpuBench:
 
     data: list[str]
     vocab: str | None
-    benchmarks: str | None
     work: Path
     device: torch.device
     is_dry: bool
-    minutes: float
     section_end: float = 0.0
     results: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in SHARES})
     left_out: list[str] = field(default_factory=list)
@@ -165,22 +137,17 @@ class GpuBench:
         pieces = PieceTable.load(vocabulary, dataset.vocabulary_size, dataset.vocabulary_sha256)
         return dataset, StepLoader(dataset, pieces, recipe, recipe.batch_size)
 
-    def train(self, folder: Path, recipe: Mapping[str, object], preset: str = "tiny") -> int:
+    def train(self, folder: Path, recipe: Mapping[str, object]) -> int:
         """Run the command of the trainer in this process."""
         sizes = TINY_CHANGES if self.is_dry else {}
-        words = [word for item in {**sizes, **recipe}.items() for word in _format_option(*item)]
-        family = PRESETS[preset].family if preset != "tiny" else "electra"
+        settings = {**sizes, **recipe, "device": self.device}
+        words = [
+            word for name, value in settings.items() for word in (f"--{name.replace('_', '-')}", str(value))
+        ]
         vocab = ["--vocab", self.vocab] if self.vocab else []
-        options = ["--preset", preset, "--family", family, "--device", str(self.device), "--no-verify"]
+        options = ["--preset", "tiny", "--family", "electra", "--no-verify"]
         with contextlib.redirect_stdout(sys.stderr):
-            return train([self.find_set(family), "--output", str(folder), *vocab, *options, *words])
-
-
-def _format_option(name: str, value: object) -> list[str]:
-    option = f"--{name.replace('_', '-')}"
-    if isinstance(value, bool):
-        return [option] if value else []
-    return [option, str(value)]
+            return train([self.find_set("electra"), "--output", str(folder), *vocab, *options, *words])
 
 
 def format_error(error: Exception) -> str:
@@ -189,30 +156,19 @@ def format_error(error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def call_after(seconds: float, action: Callable[[], object]) -> Iterator[None]:
-    """Call a function in the main thread if a block takes longer."""
+def limit_time(seconds: float) -> Iterator[None]:
+    """Raise a ``TimeoutError`` in the main thread if a block takes longer."""
 
     def on_alarm(_number: int, _frame: object) -> None:
-        action()
+        raise TimeoutError("no time")
 
     previous = signal.signal(signal.SIGALRM, on_alarm)
     signal.setitimer(signal.ITIMER_REAL, max(0.01, seconds))
     try:
-        with contextlib.suppress(KeyboardInterrupt):  # the action may come after the command
-            yield
+        yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
-
-
-def raise_timeout() -> None:
-    """End a block of this process."""
-    raise TimeoutError("no time")
-
-
-def interrupt() -> None:
-    """Stop the command that runs in this process, as Ctrl-C does."""
-    os.kill(os.getpid(), signal.SIGINT)
 
 
 # Speed
@@ -220,17 +176,13 @@ def interrupt() -> None:
 
 def list_speed_cases() -> list[SpeedCase]:
     """Return the cases, the most important first: the last ones may not fit into the time."""
-    precisions = ("bfloat16", "float16", "float32")
     ranked = [
         *((kernel, "bfloat16", False) for kernel in ("automatic", PLAIN_LOOP, HF_TRAINER)),
-        ("automatic", "bfloat16", True),
-        *((kernel, "bfloat16", False) for kernel in KERNELS),
-        *(("automatic", precision, False) for precision in precisions),
-        (PLAIN_LOOP, "bfloat16", True),
-        *((kernel, precision, False) for precision in precisions for kernel in KERNELS),
-        *((kernel, precision, True) for precision in precisions for kernel in KERNELS),
+        *((kernel, "bfloat16", True) for kernel in ("automatic", PLAIN_LOOP)),
+        *((kernel, "bfloat16", False) for kernel in ("efficient", "padded")),
+        *(("automatic", precision, False) for precision in ("float16", "float32")),
     ]
-    return [SpeedCase(preset, *settings) for settings in dict.fromkeys(ranked) for preset in SPEED_PRESETS]
+    return [SpeedCase(preset, *settings) for settings in ranked for preset in SPEED_PRESETS]
 
 
 def measure_speeds(bench: GpuBench) -> None:
@@ -242,7 +194,7 @@ def measure_speeds(bench: GpuBench) -> None:
             bench.left_out.append(f"speed: {case} (no time)")
             continue
         try:
-            with call_after(bench.seconds_left + CASE_SECONDS, raise_timeout):
+            with limit_time(bench.seconds_left + CASE_SECONDS):
                 bench.results["speed"].append({**asdict(case), **measure_speed(bench, case)})
         except Exception as error:  # the other cases are worth their time
             bench.left_out.append(f"speed: {case} ({format_error(error)})")
@@ -256,8 +208,7 @@ def measure_speed(bench: GpuBench, case: SpeedCase) -> dict[str, Any]:
     """Measure tokens a second and peak memory of a case, after a check of its attention kernel."""
     device, seconds = bench.device, 0.05 if bench.is_dry else 2.0
     is_peer = case.kernel not in KERNELS
-    kernel = Kernel() if is_peer else KERNELS[case.kernel]
-    recipe = make_speed_recipe(bench, case, kernel)
+    recipe = make_speed_recipe(bench, case)
     dataset, loader = bench.make_loader(recipe)
     batches = [loader.load_step(step) for step in range(NUM_BATCHES)]
     if device.type == "cuda":
@@ -274,7 +225,8 @@ def measure_speed(bench: GpuBench, case: SpeedCase) -> dict[str, Any]:
         else:
             num_steps, duration = gpu_peers.time_plain_loop(model, padded, case.is_compiled, seconds, device)
     else:
-        with kernel.force():
+        forced = None if case.kernel == "automatic" else case.kernel
+        with mock.patch.object(attention, "forced_kernel", forced):
             check_kernels(objective, recipe, device)
             torch.set_float32_matmul_precision("high")  # as a run on a GPU does
             step = make_step(
@@ -294,14 +246,13 @@ def measure_speed(bench: GpuBench, case: SpeedCase) -> dict[str, Any]:
     }
 
 
-def make_speed_recipe(bench: GpuBench, case: SpeedCase, kernel: Kernel) -> TrainRecipe:
+def make_speed_recipe(bench: GpuBench, case: SpeedCase) -> TrainRecipe:
     """Return the preset with one micro-batch a step; how many they are does not change the speed."""
     preset = PRESETS[case.preset]
     length = PretrainingDataset(bench.find_set(preset.family)).max_seq_length
     return replace(
         preset,
         **(TINY_CHANGES if bench.is_dry else {}),
-        **kernel.changes,
         start_from="random",
         precision=case.precision,  # type: ignore[arg-type]
         compile=case.is_compiled and case.kernel in KERNELS,
@@ -488,150 +439,19 @@ def compare_resumed(bench: GpuBench) -> None:
         )
 
 
-# Benchmarks
-
-
-def score_benchmarks(bench: GpuBench) -> None:
-    """Train a model for a third of the time, then fine-tune it: all tasks with a seed, then with the next."""
-    if bench.benchmarks is None:
-        bench.left_out.append("benchmarks: all (no --benchmarks)")
-        return
-    checkpoint = train_model(bench)
-    scores = bench.work / "scores"
-    for seed in range(1 if bench.is_dry else 5):
-        for task in SMALL_BENCHMARKS[:2] if bench.is_dry else SMALL_BENCHMARKS:
-            seconds = bench.seconds_left
-            argv = ["run", str(checkpoint), "--benchmarks", bench.benchmarks, "--output", str(scores)]
-            argv += [
-                "--tasks",
-                f"blurb/{task}",
-                "--device",
-                str(bench.device),
-                "--model-name",
-                "trained here",
-            ]
-            argv += ["--first-seed", str(seed), "--seeds", "1"]
-            if bench.is_dry:
-                argv += ["--epochs", "1", "--max-seq-length", "32"]
-            code = INTERRUPTED
-            if seconds > 0:
-                with contextlib.redirect_stdout(sys.stderr), call_after(seconds, interrupt):
-                    code = evaluate(argv)
-            path = scores / "blurb" / task / f"seed-{seed}.json"
-            if not path.exists():
-                reason = "no time" if code == INTERRUPTED else f"exit code {code}"
-                bench.left_out.append(f"benchmarks: {task}, seed {seed} ({reason})")
-                continue
-            result = json.loads(path.read_text())
-            bench.results["benchmarks"].append(
-                {
-                    "task": task,
-                    "seed": seed,
-                    "score": result["scores"]["test"][result["main_score"]],
-                    "majority": result["scores"]["majority"][result["main_score"]],
-                    "metric": result["main_score"],
-                    "seconds": result["seconds"],
-                    "parameters": result["model"]["parameters"],
-                }
-            )
-
-
-def train_model(bench: GpuBench) -> Path:
-    """Train electra-small in large batches for a third of the time, and return its checkpoint."""
-    speeds = [
-        row["tokens_per_second"]
-        for row in bench.results["speed"]
-        if (row["preset"], row["kernel"], row["is_compiled"]) == ("electra-small", "automatic", False)
-    ]
-    dataset = PretrainingDataset(bench.find_set("electra"))
-    rows = 8 if bench.is_dry else max(1, MICRO_BATCH_TOKENS // dataset.max_seq_length)
-    tokens_per_step = rows * dataset.tokens / dataset.rows
-    seconds = bench.seconds_left / 3
-    # Four fifths of the measured speed: the loader and the log take part of the time.
-    steps = 3 if bench.is_dry or not speeds else max(3, int(0.8 * speeds[0] * seconds / tokens_per_step))
-    recipe = {
-        "steps": steps,
-        "batch_size": rows,
-        "warmup": 0.1,
-        "precision": "bfloat16",
-        "learning_rate": 1e-3,
-    }
-    folder = bench.work / "model"
-    with call_after(1.5 * seconds + 10, interrupt):
-        code = bench.train(folder, recipe, "electra-small")
-    if code != OK:
-        bench.left_out.append(f"benchmarks: the last steps of the model (exit code {code})")
-    [*_, checkpoint] = sorted(folder.glob("step-*"))
-    return checkpoint / "hf"
-
-
-# Report
-
-
-def format_report(bench: GpuBench, facts: Mapping[str, Any]) -> str:
-    """Return the results as Markdown."""
-    lines = [
-        f"{facts['device']}, commit {facts['commit']}, {facts['minutes']:.1f} min; {facts['versions']}",
-        "",
-    ]
-    best_speeds = {
-        preset: max(
-            (row["tokens_per_second"] for row in bench.results["speed"] if row["preset"] == preset), default=0
-        )
-        for preset in GOALS
-    }
-    goals = [f"{preset} {best_speeds[preset]:,.0f} of {goal:,.0f} tokens/s" for preset, goal in GOALS.items()]
-    lines += [f"Goals for an H200: {', '.join(goals)}", ""]
-    for name, rows in bench.results.items():
-        lines += [f"## {name}", "", *_format_table(rows), ""]
-    lines += ["## left out", "", *(f"* {item}" for item in bench.left_out or ["nothing"]), ""]
-    return "\n".join(lines)
-
-
-def _format_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    if not rows:
-        return ["nothing"]
-    names = list(rows[0])
-    cells = [[_format_cell(row[name]) for name in names] for row in rows]
-    return [
-        f"| {' | '.join(line)} |"
-        for line in ([n.replace("_", " ") for n in names], ["---"] * len(names), *cells)
-    ]
-
-
-def _format_cell(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else "–" if value is None else str(value)
-
-
-def find_commit() -> str:
-    """Return the commit of the working tree; "unknown" without git."""
-    command = ["git", "describe", "--always", "--dirty"]
-    try:
-        completed = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
-    except OSError:
-        return "unknown"
-    return completed.stdout.strip() or "unknown"
-
-
 SECTIONS: Final = {
     "speed": measure_speeds,
     "losses": compare_losses,
     "resume": compare_resumed,
-    "benchmarks": score_benchmarks,
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run all sections, and write FILE.md and FILE.json."""
+    """Run all sections, and write and print what they measured as JSON."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.gpu", description=__doc__)
     parser.add_argument("--data", action="append", required=True, help="a pretraining set; repeatable")
     parser.add_argument("--vocab", help="the folder of their vocabulary, if that is not where it was")
-    parser.add_argument("--benchmarks", help="directory of the benchmarks")
-    parser.add_argument("--output", type=Path, default=Path("build/bench-gpu/report"), help="(%(default)s)")
+    parser.add_argument("--output", type=Path, default=Path("build/bench-gpu"), help="(%(default)s)")
     parser.add_argument("--minutes", type=float, default=9.5, help="of the whole run (%(default)s)")
     parser.add_argument(
         "--device", default="cuda" if torch.cuda.is_available() else "cpu", help="(%(default)s)"
@@ -639,20 +459,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--dry", action="store_true", help="tiny models and few steps, to try the script")
     options = parser.parse_args(arguments)
     started = time.monotonic()
-    output = options.output.resolve()
-    work = output.with_name(f"{output.name}-work")
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
+    output: Path = options.output.resolve()
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True)
     device = torch.device(options.device)
-    bench = GpuBench(
-        options.data, options.vocab, options.benchmarks, work, device, options.dry, options.minutes
-    )
+    bench = GpuBench(options.data, options.vocab, output, device, options.dry)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {os.cpu_count()} cores"
-    facts: dict[str, Any] = {
-        "device": name,
-        "commit": find_commit(),
-        "versions": {**get_library_versions(), "cuda": torch.version.cuda},
-    }
+    versions = {**get_library_versions(), "cuda": torch.version.cuda}
     share_used = 0.0
     for section, run in SECTIONS.items():
         share_used += SHARES[section]
@@ -661,11 +474,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             run(bench)
         except Exception as error:  # the other sections are worth their time
             bench.left_out.append(f"{section}: the rest ({type(error).__name__}: {error})")
-        facts["minutes"] = (time.monotonic() - started) / 60
-        report = {**facts, "is_dry": bench.is_dry, **bench.results, "left_out": bench.left_out}
-        output.with_suffix(".json").write_text(json.dumps(report, indent=1))
-        output.with_suffix(".md").write_text(format_report(bench, facts))
-    print(output.with_suffix(".md").read_text())
+        facts = {"device": name, "versions": versions, "is_dry": bench.is_dry, "goals": GOALS}
+        report = {**facts, **bench.results, "left_out": bench.left_out}
+        (output / "report.json").write_text(json.dumps(report, indent=1))
+    print((output / "report.json").read_text())
 
 
 if __name__ == "__main__":

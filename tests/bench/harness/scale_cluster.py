@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import pickle
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,12 +23,15 @@ from bioshards.corpus.download.mirror import Mirror
 from bioshards.corpus.download.pmc import article_ranges
 from bioshards.corpus.download.sources import SOURCES
 from bioshards.corpus.jats import inputs as article_inputs
+from bioshards.corpus.lifecycle.finalize import FinalizeResult
+from bioshards.corpus.lifecycle.job import StageResult
+from bioshards.corpus.manifest import Shard
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.storage.storage_protocol import FileInfo
 from bioshards.pipelines.execution import executor
 from bioshards.pipelines.inputs.downloads import DownloadPlan, make_download_plan, make_server
 from bioshards.pipelines.steps import Done
-from tests.bench.harness import scale_graphs, scale_steps
+from tests.bench.harness import scale_graphs
 from tests.bench.harness.timing import MB, Figure
 
 SLOTS: Final = 64
@@ -116,6 +120,34 @@ def _make_remote_plan(source: str) -> DownloadPlan:
     return make_download_plan(mirror, server, 1, is_local_run=False)
 
 
+def make_stage_result(number: int) -> StageResult:
+    """Make a report as large as a real file's."""
+    source = scale_graphs.make_sources(1)[0]
+    name = f"pubmed26n{number:05d}"
+    md5 = scale_graphs.hash_hex(number)[:32]
+    return StageResult(source, f"{name}-{md5[:8]}", md5, 30_000, 12, 30_012)
+
+
+def make_finalize_result(number: int) -> FinalizeResult:
+    """Make a report with as many years, languages and rules as a real file has."""
+    rng = random.Random(number)
+    name = f"pubmed26n{number:05d}-{scale_graphs.hash_hex(number)[:8]}"
+    size = 35_000_000 + rng.randrange(10**6)
+    shard = Shard(f"data/data-{name}-00000.parquet", 20_000, size, scale_graphs.hash_hex(name))
+    return FinalizeResult(
+        output_name=name,
+        shards=[shard],
+        dropped=[],
+        funnel={"kept": 20_000, "no-abstract": 9_000, "superseded": 900, "deleted": 100},
+        counts={"documents": 20_000, "sentences": 180_000, "words": 4_000_000, "characters": 27_000_000},
+        years={str(year): rng.randrange(9999) for year in range(1966, 2027)},
+        languages={language: rng.randrange(999) for language in ("eng", "fre", "ger", "jpn", "rus", "chi")},
+        licences={"unknown": 20_000},
+        article_types={kind: rng.randrange(9999) for kind in ("Journal Article", "Review", "Letter")},
+        cleaning={rule: {"documents": 9, "characters": 99} for rule in ("copyright", "truncated", "tags")},
+    )
+
+
 def measure() -> list[Figure]:
     """Return the figures of the plans."""
     file_sizes = _ramp(FILES, 1, 3, FILE_BYTES)
@@ -158,7 +190,7 @@ def measure() -> list[Figure]:
     for count, name in ((FILES, "files"), (RANGES, "ranges")):
         staged, finalized = (
             sum(len(pickle.dumps(Done("stage", make(number), 1, {}))) for number in range(count))
-            for make in (scale_steps.make_stage_result, scale_steps.make_finalize_result)
+            for make in (make_stage_result, make_finalize_result)
         )
         figures.append(Figure(f"shuffled reports of {count:,} {name}: staged", [staged / MB], "MB"))
         figures.append(Figure("... finalized", [finalized / MB], "MB"))
@@ -185,6 +217,6 @@ def measure() -> list[Figure]:
         (f"pmc_to_shards, {RANGES:,} ranges of a mirror", scale_graphs.articles_graph(0, lists), RANGES),
     ):
         size = scale_graphs.graph_size(graph)
-        figures.append(Figure(f"graph of {label}", [size / MB], "MB", "<=", limit / MB))
+        figures.append(Figure(f"graph of {label}", [size / MB], "MB", at_most=(limit / MB,)))
         figures.append(Figure("... items with which it is full, about", [count * limit / size], ""))
     return figures

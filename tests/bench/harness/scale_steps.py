@@ -1,49 +1,41 @@
-"""Steps that bench_scale.py measures in other processes: ``python -m tests.bench.harness.scale_steps STEP
-...``.
+"""Steps that bench_scale.py measures in other processes:
+``python -m tests.bench.harness.scale_steps STEP WORK``.
 
-inventory ROWS       read an inventory of PMC's of so many articles into a mirror, and list its ranges
-manifest SHARDS      publish so many made-up shards, and read their manifest as the next pipelines do
-tiny SHARDS          the same directory with its shards, each of two documents
-watch FILES          one look at the progress of a run of so many files
-calls FILES          what a run of so many files asks of its storage
+    make            the keys and digests that staging 1,600 files of 30,000 records would leave
+    decide          versions and exact duplicates decided on them
+    read_back       the numbers of dead records and of duplicates, by these decisions
+    count           the same numbers, counted in another way
+    make_inventory  an inventory of PMC's of 9.3 million articles
+    inventory       this inventory read into a mirror
 """
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import gzip
 import hashlib
 import io
 import json
-import pickle
-import random
-import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
+from numpy.typing import NDArray
 
-from bioshards.corpus.document import Document
-from bioshards.corpus.download.pmc import article_ranges, bucket_inventory
-from bioshards.corpus.lifecycle.finalize import FinalizeResult
-from bioshards.corpus.lifecycle.job import StageResult, is_up_to_date
-from bioshards.corpus.lifecycle.publish import publish
-from bioshards.corpus.manifest import DocumentsManifest, Shard
+from bioshards.corpus.download.pmc import bucket_inventory
+from bioshards.corpus.lifecycle import decisions
+from bioshards.corpus.lifecycle.decisions import TEXT_DIGEST_SCHEMA
+from bioshards.corpus.lifecycle.job import StageResult
+from bioshards.corpus.lifecycle.stage import STAGED_KEY_SCHEMA
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.shards import document_shards, input_dirs
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.ui.progress import Progress, RunProgress, StepBar
-from bioshards.pipelines import cli
-from bioshards.vocab.pretraining import build
-from tests.bench.harness import scale_graphs
-from tests.support.corpus import synthetic_documents
-from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from bioshards.corpus.storage.source_file import SourceFile
 from tests.support.corpus.shard_jobs import make_shards_job
 from tests.support.servers.fake_pmc_bucket import (
     BASE_URL,
@@ -52,210 +44,161 @@ from tests.support.servers.fake_pmc_bucket import (
     FakeBucket,
     FolderConnection,
 )
-from tests.support.storage_calls import count_storage_calls
 
-FILES: Final = LocalStorage()
-CSV_ROWS: Final = 500_000
+STORAGE: Final = LocalStorage()
+FILES, RECORDS = 1600, 30_000
+HIGHEST_PMID: Final = FILES * RECORDS * 5 // 6
+DELETED_SHARE, DROPPED_SHARE = 0.01, 0.3
+NUM_TEXTS: Final = 10 * FILES * RECORDS
+DIGEST_MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
+"""Times this, the number of a text is spread over all digests."""
+ARTICLES: Final = 9_300_000
 HIGHEST_PMCID: Final = 13_000_000
+CSV_ROWS: Final = 500_000
 
 
-class StepClock:
-    """Seconds by step."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextlib.contextmanager
-    def __call__(self, what: str) -> Iterator[None]:
-        started = time.perf_counter()
-        yield
-        self.seconds[what] = round(time.perf_counter() - started, 3)
+def list_stage_results() -> list[StageResult]:
+    """Return what staging would say of the files."""
+    results = []
+    for number in range(1, FILES + 1):
+        name = f"pubmed26n{number:04d}"
+        source = SourceFile(26, number, f"{name}.xml.gz", f"{name}.xml.gz", 1, "1")
+        stem = f"{name}-{number:08x}"
+        results.append(StageResult(source, stem, f"{number:032x}", records=RECORDS, num_keys=RECORDS))
+    return results
 
 
-def measure_inventory(work: Path, rows: int) -> dict[str, Any]:
-    """Write an inventory, and measure reading it."""
-    root, mirror, clock = work / "bucket", str(work / "mirror"), StepClock()
-    shutil.rmtree(mirror, ignore_errors=True)
-    if not (root / f"{rows}.made").exists():
-        shutil.rmtree(root, ignore_errors=True)
-        _write_inventory(FakeBucket(root), rows)
-        (root / f"{rows}.made").touch()
-    with clock("read"):
-        updated = bucket_inventory.update_inventory(FILES, mirror, FolderConnection(root), BASE_URL)
-    with clock("list ranges"):
-        numbers = article_ranges.list_ranges(FILES, mirror)
-    with clock("read a range"):
-        bucket_inventory.read_range(FILES, mirror, numbers[len(numbers) // 2])
-    size = Path(mirror, "pmc/inventory.parquet").stat().st_size
-    return {"rows": updated.rows, "ranges": len(numbers), "bytes": size, **clock.seconds}
+def make_keys(work: Path) -> None:
+    """Write the keys of all records and the digests of those that no rule drops."""
+    for index, source in enumerate(list_stage_results()):
+        rng = np.random.default_rng(index)
+        keys = {
+            "key": rng.integers(1, HIGHEST_PMID, RECORDS, dtype=np.int64),
+            "version": np.ones(RECORDS, np.int16),
+            "position": np.arange(RECORDS, dtype=np.int32),
+            "is_deletion": rng.random(RECORDS) < DELETED_SHARE,
+            "drop_reason": pc.if_else(
+                pa.array(rng.random(RECORDS) < DROPPED_SHARE), "no-abstract", None
+            ).cast(STAGED_KEY_SCHEMA.field("drop_reason").type),
+        }
+        table = pa.table(keys, schema=STAGED_KEY_SCHEMA)
+        texts = rng.integers(0, NUM_TEXTS, RECORDS, dtype=np.uint64)
+        halves = np.stack([texts * DIGEST_MULTIPLIER, texts], axis=1)
+        digests = {
+            "key": table["key"],
+            "id": pc.binary_join_element_wise("pubmed", table["key"].cast(pa.string()), ":"),
+            "position": table["position"],
+            "digest": pa.Array.from_buffers(pa.binary(16), RECORDS, [None, pa.py_buffer(halves)]),
+        }
+        is_compared = pc.and_(pc.invert(table["is_deletion"]), pc.is_null(table["drop_reason"]))
+        _write_table(work, source, "keys", table)
+        _write_table(
+            work, source, "digests", pa.table(digests, schema=TEXT_DIGEST_SCHEMA).filter(is_compared)
+        )
 
 
-def _write_inventory(bucket: FakeBucket, rows: int) -> None:
-    """Write CSV files in S3's format, of randomly drawn ids."""
+def _write_table(work: Path, source: StageResult, ending: str, table: pa.Table) -> None:
+    path = OutputDir(str(work)).staged_path(source.output_name or "", ending)
+    with STORAGE.write(path) as out, pa.ipc.new_stream(out, table.schema) as stream:
+        stream.write_table(table)
+
+
+def decide(work: Path) -> None:
+    """Decide which versions live, and which of those are duplicates."""
+    decisions.decide(make_shards_job(work, dedup="exact"), list_stage_results())
+
+
+def read_back(work: Path) -> None:
+    """Print how many records are dead and how many are duplicates, by the decisions."""
+    path = OutputDir(str(work)).work_path("decisions/decisions.arrow")
+    reasons: Counter[str] = Counter()
+    for index in range(FILES):
+        table = decisions.read_decisions(STORAGE, [path], index)
+        reasons.update(table["reason"].cast(pa.string()).to_pylist())
+    duplicates = reasons.pop("duplicate", 0)
+    print(json.dumps([reasons.total(), duplicates]))
+
+
+def count(work: Path) -> None:
+    """Count the same in another way.
+
+    A record lives if it is the last one of its PMID and no deletion follows it; duplicates are those that are
+    compared less their different texts.
+    """
+    parts = []
+    for index, source in enumerate(list_stage_results()):
+        keys, digests = (_read_table(work, source, ending) for ending in ("keys", "digests"))
+        texts = np.full(keys.num_rows, -1, np.int64)
+        halves = np.frombuffer(b"".join(digests["digest"].to_pylist()), np.int64)
+        texts[digests["position"].to_numpy()] = halves[1::2]
+        order = (index << 32) + keys["position"].to_numpy().astype(np.int64)
+        parts.append((keys["key"].to_numpy(), order, keys["is_deletion"].to_numpy(), texts))
+    pmids, orders, deletes, texts = (np.concatenate(column) for column in zip(*parts, strict=True))
+    del parts
+    last_record = np.full(HIGHEST_PMID, -1, np.int64)
+    last_deletion = last_record.copy()
+    last_record[pmids[~deletes]] = orders[~deletes]  # later ones overwrite earlier ones
+    last_deletion[pmids[deletes]] = orders[deletes]
+    lives = (last_record >= 0) & (last_record > last_deletion)
+    compared = texts[~deletes & (last_record[pmids] == orders) & lives[pmids] & (texts >= 0)]
+    duplicates = len(compared) - len(np.unique(compared))
+    print(json.dumps([int((~deletes).sum() - lives.sum()), duplicates]))
+
+
+def _read_table(work: Path, source: StageResult, ending: str) -> pa.Table:
+    path = OutputDir(str(work)).staged_path(source.output_name or "", ending)
+    return pa.ipc.open_stream(Path(path).read_bytes()).read_all()
+
+
+def make_inventory(work: Path) -> None:
+    """Write an inventory of randomly drawn ids."""
+    bucket = FakeBucket(work / "bucket")
     rng = np.random.default_rng(7)
-    ids = np.sort(rng.choice(HIGHEST_PMCID, rows, replace=False)) + 1
-    csv_files = []
-    for first in range(0, rows, CSV_ROWS):
+    ids = np.sort(rng.choice(HIGHEST_PMCID, ARTICLES, replace=False)) + 1
+    bucket.publish_manifest("2026-11-01", list(_write_csv_files(bucket, rng, ids)))
+    print("{}")
+
+
+def _write_csv_files(
+    bucket: FakeBucket, rng: np.random.Generator, ids: NDArray[np.int64]
+) -> Iterator[dict[str, object]]:
+    """Write CSV files in S3's format, and yield their entries of the inventory's manifest."""
+    for first in range(0, len(ids), CSV_ROWS):
         ids_of_file = ids[first : first + CSV_ROWS]
         digests = rng.bytes(16 * len(ids_of_file)).hex()
-        table = pa.table(
-            {
-                "bucket": pa.repeat(BUCKET, len(ids_of_file)),
-                "key": pa.array([f"metadata/PMC{number}.1.json" for number in ids_of_file]),
-                "modified": pa.repeat("2026-01-08T11:47:59.000Z", len(ids_of_file)),
-                "etag": pa.array([digests[32 * at : 32 * at + 32] for at in range(len(ids_of_file))]),
-            }
-        )
+        columns = {
+            "bucket": pa.repeat(BUCKET, len(ids_of_file)),
+            "key": pa.array([f"metadata/PMC{number}.1.json" for number in ids_of_file]),
+            "modified": pa.repeat("2026-01-08T11:47:59.000Z", len(ids_of_file)),
+            "etag": pa.array([digests[32 * at : 32 * at + 32] for at in range(len(ids_of_file))]),
+        }
         text = io.BytesIO()
-        pa.csv.write_csv(table, text, pa.csv.WriteOptions(include_header=False, quoting_style="all_valid"))
+        options = pa.csv.WriteOptions(include_header=False, quoting_style="all_valid")
+        pa.csv.write_csv(pa.table(columns), text, options)
         body = gzip.compress(text.getvalue(), 1, mtime=0)
         key = f"{INVENTORY_PREFIX}data/{first}.csv.gz"
         bucket.write(key, body)
-        csv_files.append({"key": key, "size": len(body), "MD5checksum": hashlib.md5(body).hexdigest()})
-    bucket.publish_manifest("2026-11-01", csv_files)
+        yield {"key": key, "size": len(body), "MD5checksum": hashlib.md5(body).hexdigest()}
 
 
-def measure_manifest(work: Path, count: int) -> dict[str, Any]:
-    """Measure publishing synthetic shards, and the size of the reports between steps."""
-    output, clock = OutputDir(str(work / "published")), StepClock()
-    shutil.rmtree(output.path, ignore_errors=True)
-    staged, finalized = (
-        list(map(make_stage_result, range(count))),
-        list(map(make_finalize_result, range(count))),
-    )
-    with clock("publish"):
-        publish(make_shards_job(output.path), staged, finalized)
-    with clock("read"):
-        document_shards.read_documents_manifest(FILES, output.path)
-    with clock("find"):
-        [found] = input_dirs.load_document_inputs(FILES, [output.path])
-    with clock("portions"):
-        groups = list(build.group_shards([found], 0, {}))
-    with clock("finished?"):
-        is_up_to_date(FILES, output, DocumentsManifest, "")
-    return {
-        "manifest": Path(output.manifest_path).stat().st_size,
-        "staged": len(pickle.dumps(staged)) // count,
-        "finished": len(pickle.dumps(finalized)) // count,
-        "of portions": len(groups),
-        **clock.seconds,
-    }
+def read_inventory(work: Path) -> None:
+    """Read the inventory into a mirror, and print what it took."""
+    mirror, connection = str(work / "inventory-mirror"), FolderConnection(work / "bucket")
+    started = time.perf_counter()
+    updated = bucket_inventory.update_inventory(STORAGE, mirror, connection, BASE_URL)
+    seconds = time.perf_counter() - started
+    size = Path(mirror, "pmc/inventory.parquet").stat().st_size
+    print(json.dumps({"rows": updated.rows, "bytes": size, "seconds": seconds}))
 
 
-def make_stage_result(number: int) -> StageResult:
-    source = scale_graphs.make_sources(1)[0]
-    name = f"pubmed26n{number:05d}"
-    md5 = scale_graphs.hash_hex(number)[:32]
-    return StageResult(source, f"{name}-{md5[:8]}", md5, 30_000, 12, 30_012)
-
-
-def make_finalize_result(number: int) -> FinalizeResult:
-    """Make a report with as many years, languages and rules as a real file has."""
-    rng = random.Random(number)
-    name = f"pubmed26n{number:05d}-{scale_graphs.hash_hex(number)[:8]}"
-    size = 35_000_000 + rng.randrange(10**6)
-    shard = Shard(f"data/data-{name}-00000.parquet", 20_000, size, scale_graphs.hash_hex(name))
-    return FinalizeResult(
-        output_name=name,
-        shards=[shard],
-        dropped=[],
-        funnel={"kept": 20_000, "no-abstract": 9_000, "superseded": 900, "deleted": 100},
-        counts={"documents": 20_000, "sentences": 180_000, "words": 4_000_000, "characters": 27_000_000},
-        years={str(year): rng.randrange(9999) for year in range(1966, 2027)},
-        languages={language: rng.randrange(999) for language in ("eng", "fre", "ger", "jpn", "rus", "chi")},
-        licences={"unknown": 20_000},
-        article_types={kind: rng.randrange(9999) for kind in ("Journal Article", "Review", "Letter")},
-        cleaning={rule: {"documents": 9, "characters": 99} for rule in ("copyright", "truncated", "tags")},
-    )
-
-
-def write_tiny_shards(work: Path, count: int) -> dict[str, Any]:
-    """Write a finished directory of many shards."""
-    folder = work / f"tiny-{count}"
-    if not (folder / "manifest.json").exists():
-        synthetic_documents.write_document_dir(
-            folder, {f"{number:05d}": _make_documents(number) for number in range(count)}
-        )
-    return {}
-
-
-def _make_documents(number: int) -> list[Document]:
-    """Make two abstracts, some of whose words are in no other shard."""
-    words = ["cells", "were", "grown", "in", "the", "mice", f"p{number}", f"g{number % 997}"]
-    sentences = [" ".join([*words[offset:], *words[:offset], "."]) for offset in range(len(words))]
-    return [
-        synthetic_documents.make_document(f"pubmed:{2 * number + offset}", sentences) for offset in (1, 2)
-    ]
-
-
-def measure_progress(work: Path, count: int) -> dict[str, Any]:
-    """A look at a run of which half is done."""
-    output, clock = OutputDir(str(work / "watched")), StepClock()
-    shutil.rmtree(output.path, ignore_errors=True)
-    folder = Path(output.work_folder, "staged")
-    folder.mkdir(parents=True)
-    sources = scale_graphs.make_sources(count)
-    bars = [StepBar("stage", "staging", " files", count, reports=output.work_path("staged"))]
-    progress = RunProgress(bars, FILES, Progress(io.StringIO()))
-    report = json.dumps({"result": {"records": 30_000}, "seconds": 3.0})
-    for source in sources[: count // 2]:
-        for ending in ("json", "arrow", "keys"):
-            (folder / f"{source.stem}-12345678.{ending}").write_text(report if ending == "json" else "")
-    with clock("first look"):
-        progress.update()
-    with clock("next look"):
-        progress.update()
-    return clock.seconds
-
-
-def count_calls(work: Path, count: int) -> dict[str, Any]:
-    """Count the storage calls of runs with one worker."""
-    input_dir, output = work / "counted" / "in", work / "counted" / "out"
-    shutil.rmtree(work / "counted", ignore_errors=True)
-    input_dir.mkdir(parents=True)
-    broken = "<PubmedArticle><bad/></PubmedArticle>"
-    for number in range(1, count + 1):
-        same = citation_xml(10**6 + number, abstract="The same words. As others.")
-        (input_dir / f"pubmed26n{number:04d}.xml").write_bytes(
-            pubmed_set_xml(citation_xml(number), same, broken)
-        )
-    command = ["run", "pubmed_to_shards", "--workers", "1", "--dedup", "exact", "--max-rejected", "1"]
-    command += ["--input", str(input_dir), "--output", str(output)]
-    write_tiny_shards(work, count)
-    words = ["run", "shards_to_words", "--workers", "1", "--input", str(work / f"tiny-{count}")]
-    words += ["--output", str(work / "counted" / "words")]
-    return {
-        "abstracts": _count_command_calls(command),
-        "nothing to do": _count_command_calls(command),
-        "words": _count_command_calls(words),
-    }
-
-
-def _count_command_calls(command: list[str]) -> dict[str, tuple[int, int]]:
-    """Count the sequential and the concurrent calls of each step."""
-    with count_storage_calls() as storage_calls, contextlib.redirect_stdout(sys.stderr):
-        if cli.main(command):
-            raise SystemExit(f"beam {' '.join(command)} has failed")
-    return {
-        step: (storage_calls.sequential(step), storage_calls.concurrent(step)) for step in storage_calls.steps
-    }
-
-
-STEPS: Final = {
-    step.__name__: step
-    for step in (measure_inventory, measure_manifest, write_tiny_shards, measure_progress, count_calls)
+STEPS: Final[dict[str, Callable[[Path], None]]] = {
+    "make": make_keys,
+    "decide": decide,
+    "read_back": read_back,
+    "count": count,
+    "make_inventory": make_inventory,
+    "inventory": read_inventory,
 }
 
-
-def main() -> None:
-    """Do one step and print its figures."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.harness.scale_steps", description=__doc__)
-    parser.add_argument("step", choices=list(STEPS))
-    parser.add_argument("count", type=int)
-    parser.add_argument("--work", type=Path, required=True)
-    options = parser.parse_args()
-    print(json.dumps(STEPS[options.step](options.work.resolve(), options.count)))
-
-
 if __name__ == "__main__":
-    main()
+    STEPS[sys.argv[1]](Path(sys.argv[2]))

@@ -1,7 +1,7 @@
-"""Time whole processes from outside, and put the figures into a Markdown table.
+"""Time whole processes from outside, in turns, and put the figures into a Markdown table.
 
-What a user waits for and pays is a process from its start to its end, so nothing is timed from
-within.  CPU time and peak memory are those of the process and of every process it starts.
+What a user waits for and pays is a process from its start to its end, so nothing is timed from within.  CPU
+time and peak memory are those of the process and of every process it starts.
 """
 
 from __future__ import annotations
@@ -10,18 +10,32 @@ import contextlib
 import ctypes
 import os
 import resource
+import shutil
 import signal
 import statistics
 import subprocess
-import threading
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-SAMPLE_SECONDS = 0.1
-PR_SET_CHILD_SUBREAPER = 36
-MB = 1e6
+from tests.support.paths import REPOSITORY
+
+PIPELINE: Final = ("-m", "bioshards.pipelines.cli", "run")
+"""Arguments of Python that stand for ``beam run``."""
+PR_SET_CHILD_SUBREAPER: Final = 36
+MB: Final = 1e6
+CALM_CORES: Final = 0.2
+"""A run during which other processes kept more than this busy is done again, TRIES times at most."""
+TRIES: Final = 4
+TWICE_SCRIPT: Final = """
+import subprocess, sys
+runs = [subprocess.Popen([sys.executable, "-c", *sys.argv[1:]], stdout=subprocess.DEVNULL) for _ in range(2)]
+sys.exit(max(run.wait() for run in runs))
+"""
+"""Runs the Python code and arguments that follow it twice at once: what two cores give at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +46,7 @@ class TimedRun:
         wall: seconds from its start to its end.
         cpu: user and system seconds of it and all processes under it.
         peak_mb: the most memory that any one of these processes held at a time.
-        processes_mb: what the processes of the job held, each at its own peak, the first one first.
-        others: cores that the rest of the machine kept busy meanwhile; more than a little of one, and
+        other_cores: cores that the rest of the machine kept busy meanwhile; more than a little of one, and
             the times are not worth much.
         output: its standard output.
     """
@@ -41,17 +54,71 @@ class TimedRun:
     wall: float
     cpu: float
     peak_mb: float
-    processes_mb: tuple[float, ...]
     other_cores: float
     output: str
 
 
-def adopt_orphans() -> None:
-    """Adopt orphaned processes, so that their CPU time is counted."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+class BenchRunner:
+    """Runs commands in turns on an idle machine, each from the same state, and keeps their times by name."""
+
+    def __init__(self, work: Path) -> None:
+        self.work = work
+        self.runs: dict[str, list[TimedRun]] = {}
+        self._env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        self._env["PYTHONPYCACHEPREFIX"] = str(work / "pycache")  # nobody compiles but the first, untimed
+        self._env["TMPDIR"] = str(work / "tmp")
+        shutil.rmtree(work / "tmp", ignore_errors=True)
+        (work / "tmp").mkdir(parents=True)
+        # Orphaned processes become children of this one, so that their CPU time is counted.
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    def time_python(
+        self, name: str, *arguments: object, removed: Sequence[Path] = (), tries: int = TRIES
+    ) -> TimedRun:
+        """Time a Python process; again while the machine is busy with something else, and keep the calmest.
+
+        Args:
+            removed: folders that are removed before each run.
+        """
+        return self.time_command(name, [sys.executable, *map(str, arguments)], removed, tries)
+
+    def time_command(
+        self, name: str, command: Sequence[str], removed: Sequence[Path] = (), tries: int = TRIES
+    ) -> TimedRun:
+        """Time a command as :meth:`time_python` does."""
+        tried: list[TimedRun] = []
+        while len(tried) < tries and (not tried or tried[-1].other_cores > CALM_CORES):
+            for folder in removed:
+                shutil.rmtree(folder, ignore_errors=True)
+            os.sync()  # what the last run wrote is not this one's to wait for
+            run = _time_once(command, self._env, self.work / "stderr.log")
+            tried.append(run)
+            summary = f"{name}: {run.wall:.2f} s, CPU {run.cpu:.2f} s, {run.peak_mb:.0f} MB"
+            print(f"{summary}, others {run.other_cores:.2f} cores", file=sys.stderr, flush=True)
+        calmest = min(tried, key=lambda run: run.other_cores)
+        self.runs.setdefault(name, []).append(calmest)
+        return calmest
+
+    def walls(self, name: str, start: str | None = None) -> list[float]:
+        """Return the seconds of all runs, less the start-up that runs of another name show.
+
+        The least of it is taken off, for what disturbs so short a run only adds to it, and taking off too
+        much would flatter whatever has more of it, which is us.
+        """
+        least = min(run.wall for run in self.runs[start]) if start else 0
+        return [run.wall - least for run in self.runs[name]]
+
+    def cpus(self, name: str, start: str | None = None) -> list[float]:
+        """Return the CPU seconds of all runs, less the start-up."""
+        least = min(run.cpu for run in self.runs[start]) if start else 0
+        return [run.cpu - least for run in self.runs[name]]
+
+    def peaks(self, name: str) -> list[float]:
+        """Return the peak memory of all runs in MB."""
+        return [run.peak_mb for run in self.runs[name]]
 
 
-def time_command(command: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path) -> TimedRun:
+def _time_once(command: Sequence[str], env: Mapping[str, str], log: Path) -> TimedRun:
     """Run a command to its end and measure it.
 
     Raises:
@@ -59,26 +126,22 @@ def time_command(command: Sequence[str], env: Mapping[str, str], cwd: Path, log:
     """
     with open(log, "wb") as errors:
         busy_seconds, started = _machine_busy_seconds(), time.perf_counter()
-        process = subprocess.Popen(command, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=errors)
-        sampler = _Sampler(process.pid)
+        process = subprocess.Popen(command, env=env, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=errors)
         assert process.stdout is not None
         output = process.stdout.read().decode()
         _, status, usage = os.wait4(process.pid, 0)
         wall, busy_seconds = time.perf_counter() - started, _machine_busy_seconds() - busy_seconds
         process.returncode = os.waitstatus_to_exitcode(status)
         process.stdout.close()
-        sampler.stop()
-    cpu, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / MB
-    for orphan in _reap_orphans():
-        cpu += orphan.ru_utime + orphan.ru_stime
-        peak = max(peak, orphan.ru_maxrss * 1024 / MB)
+    usages = [usage, *_reap_orphans()]
     if process.returncode:
         log_tail = log.read_text(errors="replace")[-2000:]
         raise SystemExit(
             f"{' '.join(command)[:300]} ended with {process.returncode}:\n{output[-1000:]}{log_tail}"
         )
-    peaks = tuple(sampler.peaks.values())
-    return TimedRun(wall, cpu, max(peak, *peaks, 0.0), peaks, max(0.0, busy_seconds - cpu) / wall, output)
+    cpu = sum(one.ru_utime + one.ru_stime for one in usages)
+    peak_mb = max(one.ru_maxrss for one in usages) * 1024 / MB
+    return TimedRun(wall, cpu, peak_mb, max(0.0, busy_seconds - cpu) / wall, output)
 
 
 def _machine_busy_seconds() -> float:
@@ -90,11 +153,12 @@ def _machine_busy_seconds() -> float:
 
 
 def _reap_orphans() -> Iterator[resource.struct_rusage]:
-    """Kill the remaining processes of a job, and return the resources that they used."""
+    """Kill the remaining processes of a job, and yield the resources that they used."""
     while True:
-        for child in _list_children(os.getpid()):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
+        for task in os.listdir("/proc/self/task"):
+            for child in Path(f"/proc/self/task/{task}/children").read_text().split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(child), signal.SIGKILL)
         try:
             _, _, usage = os.wait4(-1, 0)
         except ChildProcessError:
@@ -102,90 +166,39 @@ def _reap_orphans() -> Iterator[resource.struct_rusage]:
         yield usage
 
 
-def _list_children(process: int) -> list[int]:
-    children: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{process}/task"):
-            children += map(int, Path(f"/proc/{process}/task/{task}/children").read_text().split())
-    return children
-
-
-class _Sampler:
-    """Looks at the peak memory of a process and its descendants now and then, until told to stop.
-
-    A process's own peak (VmHWM) only grows, so looking seldom costs no more than its last moment.
-    """
-
-    def __init__(self, process: int) -> None:
-        self.peaks: dict[int, float] = {}
-        self._process = process
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._loop, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopped.set()
-        self._thread.join()
-
-    def _loop(self) -> None:
-        while not self._stopped.wait(SAMPLE_SECONDS):
-            self._sample(self._process)
-
-    def _sample(self, process: int) -> None:
-        with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{process}/status").read_text().splitlines():
-                if line.startswith("VmHWM:"):
-                    self.peaks[process] = int(line.split()[1]) * 1024 / MB
-        for child in _list_children(process):
-            self._sample(child)
+def ratios_by_round(above: Sequence[float], below: Sequence[float]) -> list[float]:
+    """Divide round by round: the two of a round ran one after the other, on the machine as it was then."""
+    return [numerator / max(denominator, 0.001) for numerator, denominator in zip(above, below, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One row: a name, its values (one a round) and what they should be.
-
-    ``comparison`` is "<=" or ">=" where there is a ``bar``, and perhaps a ``goal`` beyond it.
-    """
+    """A row: a name, its values (one a round), and the bars that the median is to meet."""
 
     name: str
-    values: list[float]
+    values: Sequence[float]
     unit: str
-    comparison: str = ""
-    bar: float | None = None
-    goal: float | None = None
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.values)
-
-    def verdict(self) -> str:
-        """Return the last column: bar and goal, and whether the median meets each."""
-        bounds = [("", self.bar), ("goal ", self.goal)]
-        return "; ".join(
-            f"{name}{'≤' if self.comparison == '<=' else '≥'} {bound:g}: "
-            f"{'met' if self.meets(bound) else 'NOT met'}"
-            for name, bound in bounds
-            if bound is not None
-        )
-
-    def meets(self, bound: float) -> bool:
-        return self.median <= bound if self.comparison == "<=" else self.median >= bound
+    at_most: tuple[float, ...] = ()
+    at_least: tuple[float, ...] = ()
 
     def row(self) -> str:
-        """The row as Markdown."""
-        spread = f"{self._format_value(min(self.values))} – {self._format_value(max(self.values))}"
+        """Return the row as Markdown."""
+        median = statistics.median(self.values)
+        bars = [f"≤ {bar:g}: {'met' if median <= bar else 'NOT met'}" for bar in self.at_most]
+        bars += [f"≥ {bar:g}: {'met' if median >= bar else 'NOT met'}" for bar in self.at_least]
+        spread = f"{_format_value(min(self.values))} – {_format_value(max(self.values))}"
         if len(self.values) == 1:
             spread = "one run"
-        return (
-            f"| {self.name} | {self._format_value(self.median)} {self.unit} | {spread} | {self.verdict()} |"
-        )
-
-    @staticmethod
-    def _format_value(value: float) -> str:
-        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
+        return f"| {self.name} | {_format_value(median)} {self.unit} | {spread} | {'; '.join(bars)} |"
 
 
-def format_table(figures: Sequence[Figure]) -> str:
-    """Format all figures as a Markdown table."""
-    head = "| what | median | min – max | bar |\n|---|---|---|---|"
-    return "\n".join([head, *(figure.row() for figure in figures)])
+def _format_value(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
+
+
+def print_table(title: str, figures: Sequence[Figure]) -> None:
+    """Print what was measured, on what machine, and the figures as a Markdown table."""
+    print(f"{title} {os.cpu_count()} cores, Python {sys.version.split()[0]}.\n")
+    print("| what | median | min – max | bar |\n|---|---|---|---|")
+    for figure in figures:
+        print(figure.row())
