@@ -13,10 +13,8 @@ from bioshards.corpus.shards import document_shards
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli
 from bioshards.vocab import __main__ as vocab
-from bioshards.vocab.counting.word_counts import read_counts
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.tokenizer import wordpiece
-from bioshards.vocab.tokenizer.published_vocabulary import load_published_vocabulary
 from tests.support.real_data import DATA, needs_data
 
 pytestmark = needs_data
@@ -93,14 +91,3 @@ def test_fertility_is_near_that_of_published_vocabularies(real_abstracts: Path, 
     for theirs in published:
         assert ours["unknown_words"] < theirs["unknown_words"]
         assert ours["fertility"] < 1.15 * theirs["fertility"]
-
-
-def test_published_vocabulary_lacks_the_quotation_mark(real_abstracts: Path) -> None:
-    path = f"{DATA}/benchmarks/bio_electra/pmc_2017_abstracts_wp_vocab_sorted.txt"
-    assert load_published_vocabulary(path).tokenizer.encode('"', add_special_tokens=False).tokens == ["[UNK]"]
-
-
-def test_word_file_has_all_counted_words(vocabulary_dir: Path) -> None:
-    with open(vocabulary_dir / "words.tsv", "rb") as file:
-        words = read_counts(file)
-    assert words.total() == json.loads((vocabulary_dir / "manifest.json").read_text())["counts"]["words"]

@@ -28,7 +28,7 @@ from bioshards.vocab.options import PRESETS
 from bioshards.vocab.tokenizer import wordpiece
 from bioshards.vocab.tokenizer.pretokenizer import Casing, Pretokenizer
 from bioshards.vocab.training import subword_trainers
-from tests.support.corpus.manifests import put_documents
+from tests.support.corpus.synthetic_documents import make_document, write_document_dir
 from tests.support.outputs import load_manifest, published_digests
 
 SIZE = 900
@@ -60,6 +60,18 @@ def run_shards_to_words(output: Path, shards: list[str], *options: str) -> Path:
 
 def read_pieces(folder: Path) -> list[str]:
     return (folder / "vocab.txt").read_text().split("\n")[:-1]
+
+
+def fill_disk_at(patch: pytest.MonkeyPatch, file: str) -> None:
+    """Let the disk be full when a file is written."""
+    write = commands._write_file
+
+    def write_or_fail(storage: LocalStorage, folder: str, name: str, data: Any) -> Any:
+        if name == file:
+            raise OSError(28, os.strerror(28))
+        return write(storage, folder, name, data)
+
+    patch.setattr(commands, "_write_file", write_or_fail)
 
 
 # Built files
@@ -120,12 +132,6 @@ def test_word_files_equal_counts_of_the_documents(vocabulary: Path, shards: list
     totals = load_manifest(vocabulary)["counts"]
     assert totals["words"] == counts.words.total()
     assert totals["validation_words"] == counts.validation_words.total() > 0
-
-
-def test_encoder_reads_the_vocabulary(vocabulary: Path) -> None:
-    tokenizer = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
-    text = "IL-6 (p < 0.05) binds α-synuclein."
-    assert Encoder(str(vocabulary)).encode(text) == tokenizer.encode(text, add_special_tokens=False).ids
 
 
 def test_transformers_reads_the_vocabulary(vocabulary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,15 +222,13 @@ def test_casing_options(flags: list[str], casing: Casing, shards: list[str], tmp
     assert (settings["do_lower_case"], settings["strip_accents"]) == (casing.lower_case, casing.strip_accents)
 
 
-def test_bytes_are_independent_of_input_order(vocabulary: Path, shards: list[str], tmp_path: Path) -> None:
-    assert run_build(*reversed(shards), "--output", tmp_path / "v", *HELD_OUT) == 0
-    assert published_digests(tmp_path / "v") == published_digests(vocabulary)
-
-
-def test_another_process_gives_the_same_bytes(vocabulary: Path, shards: list[str], tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "bioshards.vocab", "build", *shards, "--output", str(tmp_path / "v")]
+def test_inputs_in_another_order_give_the_same_bytes_in_another_process(
+    vocabulary: Path, shards: list[str], tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "bioshards.vocab", "build", *reversed(shards)]
     environment = {**os.environ, "PYTHONHASHSEED": "7", "RAYON_NUM_THREADS": "1"}
-    subprocess.run([*command, *map(str, HELD_OUT)], check=True, env=environment)
+    options = ["--output", str(tmp_path / "v"), *map(str, HELD_OUT)]
+    subprocess.run([*command, *options], check=True, env=environment)
     assert published_digests(tmp_path / "v") == published_digests(vocabulary)
 
 
@@ -288,15 +292,8 @@ def test_interrupted_report_can_be_repeated(
 ) -> None:
     folder = tmp_path / "v"
     shutil.copytree(vocabulary, folder)
-    write = commands._write_file
-
-    def write_or_fail(storage: LocalStorage, folder: str, name: str, data: Any) -> Any:
-        if name == "report.html":
-            raise OSError(28, os.strerror(28))
-        return write(storage, folder, name, data)
-
     with monkeypatch.context() as patch:
-        patch.setattr(commands, "_write_file", write_or_fail)
+        fill_disk_at(patch, "report.html")
         assert vocab.main(["report", str(folder), "--compare", f"Itself={vocabulary}"]) == 1
     assert load_manifest(folder) == load_manifest(vocabulary)
     assert vocab.main(["report", str(folder)]) == 0
@@ -374,62 +371,15 @@ def test_error_of_a_too_small_corpus_names_the_largest_size(
         assert run_build(*shards, "--output", tmp_path / f"v{number}", *flags, "--size", largest) == 0
 
 
-def test_failed_output_directory_accepts_another_size(
-    read_build_error: ReadBuildError, shards: list[str], tmp_path: Path
-) -> None:
-    read_build_error(*shards, "--size", 100)
-    assert run_build(*shards, "--size", SIZE, "--output", tmp_path / "failed") == 0
-
-
 def test_corpus_of_one_sentence(read_build_error: ReadBuildError, tmp_path: Path) -> None:
-    folder = write_documents(tmp_path, ["Insulin binds its receptor."])
+    nothing = write_document_dir(tmp_path / "nothing", {"x": [make_document("pubmed:1", [" "])]})
+    assert "no word to train on" in read_build_error(nothing)
+    sentence = make_document("pubmed:1", ["Insulin binds its receptor."])
+    folder = write_document_dir(tmp_path / "documents", {"x": [sentence]})
     assert "or less, or more text" in read_build_error(folder)
     assert "no word to train on" in read_build_error(folder, "--validation-fraction", 0.999999)
     assert "give a lower --min-count" in read_build_error(folder, "--min-count", 2)
-    assert run_build(folder, "--output", tmp_path / "v", "--size", 190) == 0
-
-
-def test_corpus_without_words_is_refused(read_build_error: ReadBuildError, tmp_path: Path) -> None:
-    assert "no word to train on" in read_build_error(write_documents(tmp_path, [" "]))
-
-
-def write_documents(folder: Path, sentences: list[str]) -> Path:
-    """Write a finished directory of one document."""
-    from bioshards.corpus.document import Document
-    from bioshards.corpus.shards import document_schema, document_shards
-    from bioshards.corpus.shards.document_schema import DOCUMENT_SCHEMA
-
-    out = folder / "documents"
-    storage = LocalStorage()
-    nothing = dict.fromkeys(("pmcid", "doi", "journal", "article_type", "licence"))
-    zero: dict[str, Any] = {"num_words": 0, "num_characters": 0, "removed_characters": []}
-    document = Document(
-        id="pubmed:1",
-        source="pubmed",
-        pmid=1,
-        version=1,
-        year=2020,
-        language="eng",
-        retracted=False,
-        flags=[],
-        title="",
-        sentences=sentences,
-        sections=[],
-        file="x",
-        position=0,
-        **nothing,  # type: ignore[arg-type]
-        **zero,
-    )
-    [shard] = document_shards.write_shards(
-        storage,
-        str(out),
-        "x",
-        [document_schema.record_batch_from_documents([document])],
-        DOCUMENT_SCHEMA,
-        1 << 20,
-    )
-    put_documents(out, [shard])
-    return out
+    assert run_build(folder, "--output", tmp_path / "failed", "--size", 190) == 0
 
 
 @pytest.mark.parametrize(
@@ -546,15 +496,8 @@ def test_full_disk_is_reported_and_the_next_build_completes(
     monkeypatch: pytest.MonkeyPatch,
     read_build_error: ReadBuildError,
 ) -> None:
-    write = commands._write_file
-
-    def write_or_fail(storage: LocalStorage, folder: str, name: str, data: Any) -> Any:
-        if name == "vocab.txt":
-            raise OSError(28, os.strerror(28))
-        return write(storage, folder, name, data)
-
     with monkeypatch.context() as patch:
-        patch.setattr(commands, "_write_file", write_or_fail)
+        fill_disk_at(patch, "vocab.txt")
         assert "the disk is full" in read_build_error(*shards, *HELD_OUT, code=1)
     assert run_build(*shards, "--output", tmp_path / "failed", *HELD_OUT) == 0
     assert published_digests(tmp_path / "failed") == published_digests(vocabulary)

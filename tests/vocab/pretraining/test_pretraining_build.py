@@ -376,18 +376,6 @@ def test_failure_between_two_shards_is_repaired_by_the_next_build(
     assert build_from_group(out / "full", shard_group, config) == fresh
 
 
-def test_failing_encoder_leaves_no_file(
-    out: Path, shard_group: ShardGroup, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def raise_memory_error(*_: object) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(Encoder, "encode_all", raise_memory_error)
-    with pytest.raises(MemoryError):
-        build_from_group(out, shard_group, make_build_config(encoder))
-    assert list_files(out) == set()
-
-
 @pytest.mark.parametrize("error", [ValueError("no rows"), KeyboardInterrupt()])
 def test_failing_row_source_leaves_no_file(
     error: BaseException,

@@ -55,11 +55,6 @@ def test_unknown_word_is_not_whole_and_lone_accent_gives_no_piece() -> None:
     assert (result["whole"], result["unknown_words"], result["fertility"]) == (0.25, 0.25, 0.5)
 
 
-def test_word_above_100_characters_is_unknown() -> None:
-    result = vocabulary_report.measure_words(Pieces(make_wordpiece("a", "##a")), {"a" * 100: 1, "a" * 101: 1})
-    assert (result["unknown_words"], result["fertility"]) == (0.5, 50.5)
-
-
 def test_no_words_give_zeros() -> None:
     result = vocabulary_report.measure_words(Pieces(make_wordpiece("a")), {})
     assert result["fertility"] == result["whole"] == result["used"] == 0
@@ -121,15 +116,6 @@ def list_unreachable(tokenizer: Tokenizer) -> list[str]:
 def test_no_text_yields_an_unreachable_piece(pieces: list[str], casing: Casing) -> None:
     tokenizer = make_wordpiece(*pieces, casing=casing)
     assert not set(list_unreachable(tokenizer)) & list_yielded_pieces(tokenizer, "aAé-中", 4)
-
-
-def test_some_text_yields_each_other_piece() -> None:
-    tokenizer = make_wordpiece(
-        "a", "##a", "A", "##A", "é", "##é", "-", "##-", "中", "##中", "a-", "aA", "##Aa"
-    )
-    yielded = list_yielded_pieces(tokenizer, "aAé-中", 4)
-    assert set(list_unreachable(tokenizer)) == {"##-", "##中", "a-"}
-    assert yielded - {"[UNK]"} == {"a", "##a", "A", "##A", "é", "##é", "-", "中", "aA", "##Aa"}
 
 
 def test_unreachable_pieces_are_in_the_order_of_ids() -> None:
@@ -207,14 +193,6 @@ def test_casing_is_inferred_from_the_share_of_capitals(tmp_path: Path) -> None:
     assert measure_casing(load_published_vocabulary(str(file)).tokenizer) == AS_WRITTEN
     file.write_text("\n".join(["[PAD]", "[UNK]", "Γ", *(f"w{n}" for n in range(60))]))
     assert measure_casing(load_published_vocabulary(str(file)).tokenizer) == UNCASED
-
-
-def test_directory_gives_tokenizer_json_or_else_vocab_txt(tmp_path: Path) -> None:
-    (tmp_path / "vocab.txt").write_text("[UNK]\nlist\n")
-    assert load_published_vocabulary(str(tmp_path)).tokenizer.token_to_id("list") == 1
-    make_wordpiece("json").save(str(tmp_path / "tokenizer.json"))
-    assert load_published_vocabulary(str(tmp_path)).tokenizer.token_to_id("json") == 5
-    assert load_published_vocabulary(str(tmp_path / "tokenizer.json")).tokenizer.token_to_id("json") == 5
 
 
 def test_error_names_invalid_vocabulary_and_reason(tmp_path: Path) -> None:

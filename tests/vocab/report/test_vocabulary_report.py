@@ -259,11 +259,6 @@ def test_report_bytes_are_independent_of_the_hash_seed(benchmarks: Path) -> None
     assert len(results) == 1
 
 
-def test_report_survives_a_json_round_trip(benchmarks: Path) -> None:
-    report = build_full_report(benchmarks)
-    assert json.loads(json.dumps(report)) == report
-
-
 # The page
 
 

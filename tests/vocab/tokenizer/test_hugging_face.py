@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from bioshards.vocab.options import VocabularyRecipe
 from bioshards.vocab.tokenizer import hugging_face, wordpiece
 from bioshards.vocab.tokenizer.pretokenizer import Casing, Pretokenizer
 from bioshards.vocab.tokenizer.wordpiece import SPECIAL_TOKENS
@@ -154,24 +153,3 @@ def test_placeholders_are_not_split_and_match_exactly() -> None:
 def test_decoded_text_has_the_same_words() -> None:
     tokenizer = make_wordpiece(Casing())
     assert tokenizer.decode(encode_text(tokenizer, "IL binds naloxone")) == "IL binds naloxone"
-
-
-@pytest.mark.parametrize(
-    ("unused", "expected"),
-    [
-        (0, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "@GENE$"]),
-        (2, ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "@GENE$"]),
-    ],
-)
-def test_order_of_reserved_tokens(unused: int, expected: list[str]) -> None:
-    assert (
-        VocabularyRecipe(num_unused_tokens=unused, entity_placeholders=("@GENE$",)).reserved_tokens
-        == expected
-    )
-
-
-def test_order_of_reserved_tokens_in_a_sentencepiece_model() -> None:
-    reserved = VocabularyRecipe(
-        algorithm="unigram", num_unused_tokens=1, entity_placeholders=("@GENE$",)
-    ).reserved_tokens
-    assert reserved == ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", "[unused0]", "@GENE$"]

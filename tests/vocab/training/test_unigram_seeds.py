@@ -49,40 +49,8 @@ def test_limited_seeds_are_the_first_of_all(counts: dict[str, int], max_length: 
         assert find_seeds(words, max_length, limit) == all_seeds[:limit]
 
 
-def test_recorded_seeds() -> None:
-    assert find_seeds([("gene", 5), ("genes", 3), ("the", 2)], 16) == [
-        ("▁gene", 8),
-        ("gene", 8),
-        ("ene", 8),
-        ("▁genes", 3),
-        ("ne", 8),
-        ("genes", 3),
-        ("enes", 3),
-        ("nes", 3),
-        ("▁the", 2),
-        ("es", 3),
-        ("the", 2),
-        ("he", 2),
-    ]
-
-
-def test_word_that_starts_no_other_word_is_a_seed() -> None:
-    found = dict(find_seeds([("measured", 7), ("measuring", 4)], 16))
-    assert found["▁measured"] == 7
-    assert found["▁measur"] == 11
-    assert "▁measu" not in found  # always followed by "r"
-
-
 def test_counts_beyond_32_bits_are_exact() -> None:
     assert find_seeds([("ab", 2**40), ("b", 2**40 + 1)], 16)[:2] == [("▁ab", 2**40), ("▁b", 2**40 + 1)]
-
-
-def test_substring_that_occurs_once_is_no_seed() -> None:
-    assert find_seeds([("ab", 1), ("cd", 1)], 16) == []
-
-
-def test_repeats_within_a_word_count() -> None:
-    assert dict(find_seeds([("aaaa", 1)], 3)) == {"aa": 3, "aaa": 2}
 
 
 @pytest.mark.thorough
