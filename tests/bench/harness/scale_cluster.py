@@ -45,7 +45,7 @@ LISTED_ARTICLES: Final = 9_300_000
 OBJECTS_PER_SECOND: Final = 379
 """Downloaded from a server on the same machine: FIGURES.md."""
 STAGE_CALLS: Final = 12
-"""Calls of a store for a staged file: FIGURES.md."""
+"""Calls of a store for a staged file, without the looks at the lock."""
 
 
 @dataclass(frozen=True, slots=True)
