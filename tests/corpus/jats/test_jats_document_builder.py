@@ -111,42 +111,86 @@ def test_document_of_an_article() -> None:
     )
 
 
-def test_blocks_without_headings_form_a_section_without_a_heading() -> None:
-    """A letter has neither an abstract nor headings."""
-    drop_reason, letter = ArticleDocumentBuilder(PmcConfig()).build_document(
-        ACCEPTED_ARTICLE,
-        True,
-        [TITLE, TextBlock("body", (), "We agree. Thanks."), TextBlock("body", (), "Yours.")],
-        "a.xml",
-        0,
-    )
-    assert drop_reason is None
-    assert letter.sections == [("", 2)]
-    assert letter.sentences[2:] == ["We agree.", "Thanks.", "Yours."]
+def body(text: str, *headings: str) -> TextBlock:
+    return TextBlock("body", headings, text)
 
 
-def test_text_without_headings_around_a_section() -> None:
-    blocks = [
-        TextBlock("body", (), "One."),
-        TextBlock("body", ("A",), "Two."),
-        TextBlock("body", (), "Three."),
+@pytest.mark.parametrize(
+    ("blocks", "sections", "removed"),
+    [
+        # A letter has neither an abstract nor headings.
+        ([body("We agree. Thanks."), body("Yours.")], [("", ["We agree.", "Thanks.", "Yours."])], {}),
+        (
+            [body("One."), body("Two.", "A"), body("Three.")],
+            [("", ["One."]), ("A", ["Two."]), ("", ["Three."])],
+            {},
+        ),
+        # The end of a paragraph ends a sentence, and repeated headings start another section.
+        ([body("We saw", "A"), body("nothing", "A")], [("A", ["We saw", "nothing"])], {}),
+        (
+            [body("One.", "A"), TextBlock("caption", ("A", "Figure 1"), "Two."), body("Three.", "A")],
+            [("A", ["One."]), ("A > Figure 1", ["Two."]), ("A", ["Three."])],
+            {},
+        ),
+        # The abstract comes first.
+        (
+            [
+                TextBlock("summary", ("Summary",), "In short."),
+                TextBlock("abstract", ("Abstract",), "Mice sleep."),
+            ],
+            [("Abstract", ["Mice sleep."]), ("Summary", ["In short."])],
+            {},
+        ),
+        (
+            [TextBlock("abstract", ("Abstract",), "No abstract available."), body("One.", "A")],
+            [("A", ["One."])],
+            {"stubs": 22},
+        ),
+        # The notice of a copyright stays in a body.
+        (
+            [body("They slept. Copyright © 2019 The Mice. All rights reserved.")],
+            [("", ["They slept.", "Copyright © 2019 The Mice.", "All rights reserved."])],
+            {},
+        ),
+        # What is removed from a heading is counted once, and blocks that are empty then are skipped.
+        (
+            [body("One.", "Met\u00adhods", heading) for heading in ("A\u00ad", "B", "B")],
+            [("Methods > A", ["One."]), ("Methods > B", ["One.", "One."])],
+            {"soft-hyphens": 2},
+        ),
+        (
+            [body("One.", "A"), body("\u200b", "B"), body("Two.", "C")],
+            [("A", ["One."]), ("C", ["Two."])],
+            {"spaces": 1},
+        ),
+        ([body("\u200b", "B")], [], {"spaces": 1}),
+    ],
+)
+def test_sections_of_blocks(
+    blocks: list[TextBlock], sections: list[tuple[str, list[str]]], removed: dict[str, int]
+) -> None:
+    document = build_document([TITLE, *blocks])
+    assert document.sentences[:2] == ["Sleep in mice.", "A trial."]
+    assert list_sections(document) == sections
+    assert document.removed_characters == removed
+
+
+def test_options_of_lines_and_parts() -> None:
+    text = "We saw β. Not so. It is so."
+    document = build_document([body(text, "A")], lower_case=True, ascii_only=True)
+    assert document.sentences == ["we saw .", "not so.", "it is so."]
+    assert (document.num_words, document.num_characters) == (3 + 2 + 3, 8 + 7 + 9)
+    assert document.removed_characters == {"ascii-only": 1}
+    assert build_document([body("We saw", "A"), body("it", "A")], splitter="none").sentences == [
+        "We saw",
+        "it",
     ]
-    assert list_sections(build_document(blocks)) == [("", ["One."]), ("A", ["Two."]), ("", ["Three."])]
-
-
-def test_end_of_a_paragraph_ends_a_sentence() -> None:
-    blocks = [TextBlock("body", ("A",), "We saw"), TextBlock("body", ("A",), "nothing")]
-    assert build_document(blocks).sentences == ["We saw", "nothing"]
-    assert build_document(blocks, splitter="none").sentences == ["We saw", "nothing"]
-
-
-def test_repeated_headings_start_another_section() -> None:
-    blocks = [
-        TextBlock("body", ("A",), "One."),
-        TextBlock("caption", ("A", "Figure 1"), "Two."),
-        TextBlock("body", ("A",), "Three."),
-    ]
-    assert build_document(blocks).sections == [("A", 0), ("A > Figure 1", 1), ("A", 2)]
+    dropped = TextBlock("footnote", ("N\u00ad",), "A\u00adb.")
+    document = build_document([TITLE, dropped, BLOCKS[3]], parts=("body",))
+    assert document.removed_characters == {f"{DROPPED_PART_PREFIX}footnote": 4}, "it is not cleaned"
+    builder = ArticleDocumentBuilder(PmcConfig())
+    documents = [builder.build_document(ACCEPTED_ARTICLE, True, BLOCKS, "a.xml", 3)[1] for _ in range(3)]
+    assert documents == [build_document(BLOCKS)] * 3, "a builder can be used again"
 
 
 def test_titles_can_be_left_out_of_the_sentences() -> None:
@@ -166,16 +210,6 @@ def test_article_without_a_title(titles: bool) -> None:
 
 
 # Parts
-
-
-def test_abstract_comes_first() -> None:
-    blocks = [TITLE, TextBlock("summary", ("Summary",), "In short."), *BLOCKS[1:4]]
-    assert [heading for heading, _ in build_document(blocks).sections] == [
-        "Abstract > Background",
-        "Abstract",
-        "Summary",
-        "Methods",
-    ]
 
 
 @pytest.mark.parametrize("part", ARTICLE_PARTS[1:])
@@ -204,13 +238,6 @@ def test_each_part_is_included_or_counted_as_dropped(part: str) -> None:
     }
 
 
-def test_dropped_parts_are_not_cleaned() -> None:
-    document = build_document(
-        [TITLE, TextBlock("footnote", ("N\u00ad",), "A\u00adb."), BLOCKS[3]], parts=("body",)
-    )
-    assert document.removed_characters == {f"{DROPPED_PART_PREFIX}footnote": 4}
-
-
 # Cleaning
 
 
@@ -234,19 +261,6 @@ def test_abstract_is_cleaned_as_in_pubmed() -> None:
     assert any("All rights reserved" in sentence for sentence in uncleaned.sentences)
 
 
-def test_stub_is_removed() -> None:
-    document = build_document(
-        [TITLE, TextBlock("abstract", ("Abstract",), "No abstract available."), BLOCKS[3]]
-    )
-    assert [heading for heading, _ in document.sections] == ["Methods"]
-    assert document.removed_characters == {"stubs": 22}
-
-
-def test_copyright_line_in_the_body_is_kept() -> None:
-    text = "They slept. Copyright © 2019 The Mice. All rights reserved."
-    assert " ".join(build_document([TextBlock("body", (), text)]).sentences) == text
-
-
 def test_title_headings_and_text_are_cleaned() -> None:
     blocks = [
         TextBlock("title", (), "Sl\u00adeep"),
@@ -265,21 +279,6 @@ def test_title_headings_and_text_are_cleaned() -> None:
     assert build_document(blocks, cleaning=()).title == "Sl\u00adeep"
 
 
-def test_characters_removed_from_a_heading_are_counted_once() -> None:
-    blocks = [TextBlock("body", ("Met\u00adhods", heading), "One.") for heading in ("A\u00ad", "B", "B")]
-    assert build_document(blocks).removed_characters == {"soft-hyphens": 2}
-
-
-def test_block_that_is_empty_after_cleaning_is_skipped() -> None:
-    blocks = [
-        TextBlock("body", ("A",), "One."),
-        TextBlock("body", ("B",), "\u200b"),
-        TextBlock("body", ("C",), "Two."),
-    ]
-    assert build_document(blocks).sections == [("A", 0), ("C", 1)]
-    assert build_document([TITLE, TextBlock("body", ("B",), "\u200b")]).sections == []
-
-
 # Labels and lines
 
 
@@ -296,15 +295,6 @@ def test_section_labels_option() -> None:
     ]
     assert document.num_words == 29 + 8
     assert build_document([TextBlock("body", (), "One.")], section_labels=True).sentences == ["One."]
-
-
-def test_lower_case_and_ascii_only_options() -> None:
-    document = build_document(
-        [TextBlock("body", ("A",), "We saw β. Not so. It is so.")], lower_case=True, ascii_only=True
-    )
-    assert document.sentences == ["we saw .", "not so.", "it is so."]
-    assert (document.num_words, document.num_characters) == (3 + 2 + 3, 8 + 7 + 9)
-    assert document.removed_characters == {"ascii-only": 1}
 
 
 def test_section_without_lines_is_skipped() -> None:
@@ -460,13 +450,6 @@ def test_min_words_counts_the_words_of_the_document(blocks: list[TextBlock], min
         "no-text" if not document.sections else "short" if document.num_words < min_words else None
     )
     assert document == build_document(blocks)._replace(position=0)
-
-
-def test_builder_can_be_reused() -> None:
-    builder = ArticleDocumentBuilder(PmcConfig())
-    documents = [builder.build_document(ACCEPTED_ARTICLE, True, BLOCKS, "a.xml", 3)[1] for _ in range(3)]
-    assert documents == [build_document(BLOCKS)] * 3
-    assert dataclasses.is_dataclass(PmcConfig)
 
 
 # Articles in another language, read in their translation into a selected one
