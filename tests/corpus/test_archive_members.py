@@ -96,6 +96,92 @@ PACKERS: dict[str, tuple[str, Callable[[ArchiveFiles], bytes]]] = {
     "zip": ("a.zip", pack_zip),
     "zip, stored": ("a.zip", lambda files: pack_zip(files, zipfile.ZIP_STORED)),
 }
+
+
+FIRST = pack_entry("PMC1.xml", b"0", FIRST_ARTICLE)
+
+
+SECOND = pack_entry("PMC2.xml", b"0", SECOND_ARTICLE) + END_OF_TAR
+
+
+def pack_header(kind: bytes = b"0", start: int = 0, field: bytes = b"") -> bytes:
+    """Return the header of an entry with another field, and its checksum."""
+    header = bytearray(pack_entry("PMC1.xml", kind))
+    header[start : start + len(field)] = field
+    header[148:156] = b"%06o\0 " % (sum(header) - sum(header[148:156]) + 8 * 32)
+    return bytes(header)
+
+
+def pack_global(fields: dict[str, str]) -> bytes:
+    """Return a global header of a tar archive."""
+    return tarfile.TarInfo.create_pax_global_header(fields)
+
+
+SPARSE_MAP_CONTINUES = 482
+
+
+SIZE = 124
+
+
+@pytest.mark.parametrize("archive_format", PACKERS)
+def test_articles_are_read_in_order_and_other_files_skipped(archive_format: str) -> None:
+    name, pack = PACKERS[archive_format]
+    assert unpack(pack([]), name) == []
+    assert unpack(pack(FILES), name) == ARTICLES
+    for size in (0, 1, 600):  # a member that is read in part does not affect the next
+        members = [(member.name, member.read(size)) for member in iter_members(io.BytesIO(pack(FILES)), name)]
+        assert members == [(member, data[:size]) for member, data in ARTICLES]
+    previous_members = list(iter_members(io.BytesIO(pack(FILES)), name))
+    assert [member.read(10) for member in previous_members] == [b""] * len(ARTICLES)
+    files = FILES[:1] + FILES[3:5]
+    articles = [list(iter_articles(member)) for member in iter_members(io.BytesIO(pack(files)), name)]
+    assert articles == [[FIRST_ARTICLE], [FIRST_ARTICLE], [SECOND_ARTICLE]]
+
+
+LONG_NAME = "a" * 90 + "/" + "b" * 90 + ".xml"
+
+
+PATH_AND_SIZE = b"17 path=PMC7.xml\n" + b"%d size=%d\n" % (
+    8 + len(str(len(FIRST_ARTICLE))) + 1,
+    len(FIRST_ARTICLE),
+)
+
+
+WITHOUT_SIZE = pack_entry("PMC1.xml", b"0", size=0) + FIRST_ARTICLE + bytes(-len(FIRST_ARTICLE) % 512)
+
+
+@pytest.mark.parametrize(
+    ("data", "files"),
+    [
+        (pack_entry("PMC1.xml", b"\0", FIRST_ARTICLE) + END_OF_TAR, [("PMC1.xml", FIRST_ARTICLE)]),  # old
+        (pack_entry("d.xml/", b"\0") + FIRST + END_OF_TAR, [("PMC1.xml", FIRST_ARTICLE)]),
+        (pack_entry("PMC1.xml", b"7", FIRST_ARTICLE) + END_OF_TAR, [("PMC1.xml", FIRST_ARTICLE)]),
+        (pack_tar([(LONG_NAME, FIRST_ARTICLE)], tarfile.USTAR_FORMAT), [(LONG_NAME, FIRST_ARTICLE)]),
+        (
+            pack_entry("/", b"5") + FIRST + END_OF_TAR,
+            [("PMC1.xml", FIRST_ARTICLE)],
+        ),  # a folder without a name
+        (
+            pack_entry("x", b"x", PATH_AND_SIZE) + WITHOUT_SIZE + SECOND,
+            [("PMC7.xml", FIRST_ARTICLE), ("PMC2.xml", SECOND_ARTICLE)],
+        ),
+        (
+            pack_entry("x", b"g", b"16 comment=abcd\n") + FIRST + SECOND,
+            [("PMC1.xml", FIRST_ARTICLE), ("PMC2.xml", SECOND_ARTICLE)],
+        ),
+        *(
+            (
+                pack_header(start=SIZE, field=size) + b"<article/>" + bytes(502) + END_OF_TAR,
+                [("PMC1.xml", b"<article/>")],
+            )
+            for size in (b"00000000012\0", b"        12 \0", b"12".ljust(12, b"\0"), b"0" * 10 + b"12")
+        ),
+    ],
+)
+def test_headers_of_every_kind_of_tar_are_read(data: bytes, files: ArchiveFiles) -> None:
+    assert unpack(data, "a.tar") == files
+
+
 MAIN_PACKERS = {
     archive_format: packer
     for archive_format, packer in PACKERS.items()
@@ -106,35 +192,6 @@ MAIN_PACKERS = {
 # Reading
 
 
-@pytest.mark.parametrize("archive_format", PACKERS)
-def test_articles_are_read_in_order_and_other_files_skipped(archive_format: str) -> None:
-    name, pack = PACKERS[archive_format]
-    assert unpack(pack(FILES), name) == ARTICLES
-
-
-@pytest.mark.parametrize("archive_format", PACKERS)
-def test_partly_read_member_does_not_affect_the_next(archive_format: str) -> None:
-    name, pack = PACKERS[archive_format]
-    for size in (0, 1, 600):
-        members_read = [
-            (member.name, member.read(size)) for member in iter_members(io.BytesIO(pack(FILES)), name)
-        ]
-        assert members_read == [(member, data[:size]) for member, data in ARTICLES]
-
-
-@pytest.mark.parametrize("archive_format", PACKERS)
-def test_member_is_exhausted_once_the_next_is_requested(archive_format: str) -> None:
-    name, pack = PACKERS[archive_format]
-    previous_members = list(iter_members(io.BytesIO(pack(FILES)), name))
-    assert [member.read(10) for member in previous_members] == [b""] * len(ARTICLES)
-
-
-@pytest.mark.parametrize("archive_format", PACKERS)
-def test_empty_archive(archive_format: str) -> None:
-    name, pack = PACKERS[archive_format]
-    assert unpack(pack([]), name) == []
-
-
 @pytest.mark.parametrize("step", [1, 2, 3, 511, 513])
 def test_tar_is_independent_of_read_sizes(step: int) -> None:
     for data in (pack_tar_gz(FILES), pack_tar(FILES)):
@@ -142,15 +199,6 @@ def test_tar_is_independent_of_read_sizes(step: int) -> None:
             (item.name, read_member(item)) for item in iter_members(TrickleReader(data, step), "a.tar.gz")
         ]
         assert articles == ARTICLES
-
-
-def test_members_are_read_as_article_files() -> None:
-    for name, pack in PACKERS.values():
-        articles = [
-            list(iter_articles(member))
-            for member in iter_members(io.BytesIO(pack(FILES[:1] + FILES[3:5])), name)
-        ]
-        assert articles == [[FIRST_ARTICLE], [FIRST_ARTICLE], [SECOND_ARTICLE]]
 
 
 def test_members_of_the_same_name_are_separate() -> None:
@@ -166,19 +214,6 @@ def test_long_names_are_whole(length: int) -> None:
     files = [("d/" * 40 + "ä" + "n" * (length - 86) + ".xml", FIRST_ARTICLE), ("PMC2.xml", SECOND_ARTICLE)]
     for kind in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
         assert unpack(pack_tar(files, kind), "a.tar") == files
-
-
-def test_old_tar_entries_and_ustar_prefixes() -> None:
-    assert unpack(pack_entry("PMC1.xml", b"\0", FIRST_ARTICLE) + END_OF_TAR, "a.tar") == [
-        ("PMC1.xml", FIRST_ARTICLE)
-    ]
-    assert unpack(
-        pack_entry("d.xml/", b"\0") + pack_entry("PMC1.xml", b"7", FIRST_ARTICLE) + END_OF_TAR, "a.tar"
-    ) == [("PMC1.xml", FIRST_ARTICLE)]
-    long_name = "a" * 90 + "/" + "b" * 90 + ".xml"
-    assert unpack(pack_tar([(long_name, FIRST_ARTICLE)], tarfile.USTAR_FORMAT), "a.tar") == [
-        (long_name, FIRST_ARTICLE)
-    ]
 
 
 def test_hidden_files_are_skipped() -> None:
@@ -205,13 +240,6 @@ def test_zip_written_to_a_pipe() -> None:
         for name, data in ARTICLES:
             archive.writestr(name, data)
     assert unpack(bytes(pipe.data), "a.zip") == ARTICLES
-
-
-def test_zip64() -> None:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive, archive.open("PMC1.xml", "w", force_zip64=True) as file:
-        file.write(FIRST_ARTICLE)
-    assert unpack(out.getvalue(), "a.zip") == [("PMC1.xml", FIRST_ARTICLE)]
 
 
 NAMES = st.text(
@@ -260,6 +288,45 @@ HOSTILE_NAMES = [
 ]
 
 
+SPARSE_MAP = bytes(504) + b"\1" + bytes(7) + bytes(512)  # it continues in two more blocks
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *(
+            pack_entry("PMC1.xml", kind, linkname="/etc/passwd")
+            for kind in (b"1", b"2", b"3", b"4", b"6", b"S", b"M", b"Z")
+        ),
+        pack_header(b"S", SPARSE_MAP_CONTINUES, b"\1") + SPARSE_MAP,
+        pack_entry("x", b"x", b"22 GNU.sparse.major=1\n") + FIRST,
+    ],
+)
+def test_special_files_in_a_tar_are_rejected(entry: bytes) -> None:
+    assert list_member_errors(entry + SECOND, "a.tar") == [("PMC1.xml", "not-a-file"), ("PMC2.xml", None)]
+    unrelated = pack_entry("PMC1.txt", entry[156:157], linkname="PMC2.xml") + SECOND
+    assert entry[156:157] == b"x" or list_member_errors(unrelated, "a.tar") == [("PMC2.xml", None)]
+    [rejected, _] = iter_members(io.BytesIO(entry + SECOND), "a.tar")
+    assert rejected.read(10) == b""
+
+
+def test_special_members_of_a_zip_are_rejected() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        link = zipfile.ZipInfo("PMC1.xml")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, "/etc/passwd")
+        archive.writestr("PMC2.xml", SECOND_ARTICLE)
+    assert list_member_errors(out.getvalue(), "a.zip") == [("PMC1.xml", "not-a-file"), ("PMC2.xml", None)]
+    data = bytearray(pack_zip([("PMC1.xml", FIRST_ARTICLE), ("PMC2.xml", SECOND_ARTICLE)]))
+    data[6] |= 1
+    data[data.index(b"PK\1\2") + 8] |= 1
+    assert list_member_errors(bytes(data), "a.zip") == [("PMC1.xml", "encrypted"), ("PMC2.xml", None)]
+    for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):  # their memory has no bound
+        packed = pack_zip([("PMC1.xml", FIRST_ARTICLE)], method)
+        assert list_member_errors(packed, "a.zip") == [("PMC1.xml", "unsupported-compression")]
+
+
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_hostile_names_are_rejected_and_the_rest_is_read(name: str) -> None:
     files = [("PMC7.xml", FIRST_ARTICLE), (name, FIRST_ARTICLE), ("PMC8.xml", SECOND_ARTICLE)]
@@ -290,78 +357,11 @@ def test_zero_byte_in_a_name_does_not_hide_its_suffix() -> None:
     assert list_member_errors(data, "a.zip") == [("PMC1.pdf\0.xml", "hostile-name"), ("PMC2.xml", None)]
 
 
-@pytest.mark.parametrize("kind", [b"1", b"2", b"3", b"4", b"6", b"S", b"M", b"Z"])
-def test_special_files_in_a_tar_are_rejected(kind: bytes) -> None:
-    data = (
-        pack_entry("PMC1.xml", kind, linkname="/etc/passwd")
-        + pack_entry("PMC2.xml", b"0", SECOND_ARTICLE)
-        + END_OF_TAR
-    )
-    assert list_member_errors(data, "a.tar") == [("PMC1.xml", "not-a-file"), ("PMC2.xml", None)]
-    unrelated = (
-        pack_entry("PMC1.txt", kind, linkname="PMC2.xml")
-        + pack_entry("PMC2.xml", b"0", SECOND_ARTICLE)
-        + END_OF_TAR
-    )
-    assert list_member_errors(unrelated, "a.tar") == [("PMC2.xml", None)]
-
-
-def test_sparse_file_is_rejected() -> None:
-    header = bytearray(pack_entry("PMC1.xml", b"S", b"x" * 700))
-    header[482] = 1  # the sparse map continues in two more blocks
-    header[148:156] = b"%06o\0 " % (sum(header[:512]) - sum(header[148:156]) + 8 * 32)
-    continuation = bytes(504) + b"\1" + bytes(7) + bytes(512)
-    data = (
-        bytes(header[:512])
-        + continuation
-        + bytes(header[512:])
-        + pack_entry("PMC2.xml", b"0", SECOND_ARTICLE)
-        + END_OF_TAR
-    )
-    assert list_member_errors(data, "a.tar") == [("PMC1.xml", "not-a-file"), ("PMC2.xml", None)]
-    pax = b"22 GNU.sparse.major=1\n"
-    data = (
-        pack_entry("x", b"x", pax)
-        + pack_entry("PMC1.xml", b"0", FIRST_ARTICLE)
-        + pack_entry("PMC2.xml", b"0", SECOND_ARTICLE)
-        + END_OF_TAR
-    )
-    assert list_member_errors(data, "a.tar") == [("PMC1.xml", "not-a-file"), ("PMC2.xml", None)]
-
-
-def test_link_in_a_zip_is_rejected() -> None:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        link = zipfile.ZipInfo("PMC1.xml")
-        link.external_attr = 0o120777 << 16
-        archive.writestr(link, "/etc/passwd")
-        archive.writestr("PMC2.xml", SECOND_ARTICLE)
-    assert list_member_errors(out.getvalue(), "a.zip") == [("PMC1.xml", "not-a-file"), ("PMC2.xml", None)]
-
-
-def test_encrypted_member_of_a_zip_is_rejected() -> None:
-    data = bytearray(pack_zip([("PMC1.xml", FIRST_ARTICLE), ("PMC2.xml", SECOND_ARTICLE)]))
-    data[6] |= 1
-    data[data.index(b"PK\1\2") + 8] |= 1
-    assert list_member_errors(bytes(data), "a.zip") == [("PMC1.xml", "encrypted"), ("PMC2.xml", None)]
-
-
-@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_unbounded_compression_methods_are_rejected(method: int) -> None:
-    data = pack_zip([("PMC1.xml", FIRST_ARTICLE)], method)
-    assert list_member_errors(data, "a.zip") == [("PMC1.xml", "unsupported-compression")]
-
-
 def test_large_members_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives, "MAX_MEMBER_BYTES", 1000)
     files = [("PMC1.xml", b"x" * 1001), ("PMC1.pdf", b"x" * 5000), ("PMC2.xml", b"x" * 1000)]
     for name, pack in MAIN_PACKERS.values():
         assert list_member_errors(pack(files), name) == [("PMC1.xml", "too-large"), ("PMC2.xml", None)]
-
-
-def test_rejected_member_reads_as_empty() -> None:
-    [member] = iter_members(io.BytesIO(pack_tar([("../PMC1.xml", FIRST_ARTICLE)])), "a.tar")
-    assert member.read(10) == b""
 
 
 # Rejected archives
@@ -456,6 +456,67 @@ def unpack_until_error(data: bytes, name: str) -> tuple[ArchiveFiles, str | None
     return articles, None
 
 
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        # Sizes, where the content is that of a valid one.
+        *(
+            (pack_header(start=SIZE, field=size) + b"<article/>" + bytes(502) + END_OF_TAR, "")
+            for size in (
+                *(b"-0000000001\0", b"000000 1000\0", b"0x000000010\0", b"1_000000000\0", b"\xff" * 12),
+                *(b"0o000000012\0", b"+0000000012\0", b"        12\0x", b"\0" + b"0000000012\0"),
+            )
+        ),
+        # Extended headers: damaged, too many, and without the name of an article, which would be skipped.
+        *(
+            (pack_entry("x", b"x", pax) + FIRST + END_OF_TAR, "")
+            for pax in (
+                *(b"9 size=-1\n", b"10 size=1 \n", b"12 size=1e10\n", b"99 path=a.xml\n", b"2 path=a.xml\n"),
+                *(b"0 path=a.xml\n", b"path=a.xml\n", b"14 path=a.xml ", b"9999999999 path=a.xml\n"),
+            )
+        ),
+        (pack_entry("x", b"x", b"17 path=PMC7.xml\n") * 3000 + FIRST + END_OF_TAR, ""),
+        *(
+            (pack_entry("x", kind, pax) + FIRST + END_OF_TAR, ": a file has no name")
+            for kind, headers in (
+                *(
+                    (kind, (b"8 path=\n", b"9 path=/\n", b"20 GNU.sparse.name=\n"))
+                    for kind in (b"x", b"X", b"g")
+                ),
+                (b"L", (b"\0",)),
+            )
+            for pax in headers
+        ),
+        *(
+            (
+                pack_global({"comment": "abcd", "size": str(size)})
+                + pack_entry(name, b"0", FIRST_ARTICLE)
+                + END_OF_TAR,
+                ": a global header states a size",
+            )
+            for size in (len(FIRST_ARTICLE), 9999999999999999999)
+            for name in ("PMC1.xml", "PMC1.txt")
+        ),
+        # Data after the end.
+        *((pack_tar(FILES) + more, "") for more in (pack_tar(FILES), b"x")),
+        (FIRST + bytes(512) + b"y" * 512, ""),
+        (gzip.compress(pack_tar(FILES) + pack_tar(FILES)), ""),
+        (pack_tar_gz(FILES) + pack_tar_gz(FILES), ""),
+    ],
+)
+def test_corrupt_tar_is_rejected(data: bytes, message: str) -> None:
+    error = read_archive_error(data, "a.tar.gz" if data[:2] == b"\x1f\x8b" else "a.tar")
+    assert error.reason == "corrupt-archive"
+    assert str(error).startswith(f"corrupt-archive{message}")
+
+
+def test_long_map_of_a_sparse_file_is_rejected() -> None:
+    entry = b"%011o\0" % 1
+    data = pack_header(b"S", SPARSE_MAP_CONTINUES, b"\1") + (entry * 42 + b"\1" + bytes(7)) * 100_000
+    assert measure_peak_memory(lambda: read_archive_error(data, "a.tar")) < 2_000_000
+    assert read_archive_error(data, "a.tar").reason == "corrupt-archive"
+
+
 NOT_ARCHIVES = {
     "empty": b"",
     "text": b"ORA-12537: TNS:connection closed",
@@ -477,14 +538,11 @@ def test_archive_format_follows_the_file_name() -> None:
     assert read_archive_error(pack_tar(FILES), "a.zip").reason == "not-an-archive"
 
 
-def test_data_after_the_end_of_a_tar_is_an_error() -> None:
-    for data in (
-        pack_tar(FILES) + pack_tar(FILES),
-        pack_tar(FILES) + b"x",
-        pack_entry("PMC1.xml", b"0", FIRST_ARTICLE) + bytes(512) + b"y" * 512,
-    ):
-        assert read_archive_error(data, "a.tar").reason == "corrupt-archive"
-    assert read_archive_error(pack_tar_gz(FILES) + pack_tar_gz(FILES), "a.tar.gz").reason == "corrupt-archive"
+def test_zip64() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive, archive.open("PMC1.xml", "w", force_zip64=True) as file:
+        file.write(FIRST_ARTICLE)
+    assert unpack(out.getvalue(), "a.zip") == [("PMC1.xml", FIRST_ARTICLE)]
 
 
 def test_zip_within_a_truncated_zip_is_not_read_instead() -> None:
@@ -492,100 +550,6 @@ def test_zip_within_a_truncated_zip_is_not_read_instead() -> None:
     outer = pack_zip([("PMC1.xml", FIRST_ARTICLE), ("more.zip", inner)], zipfile.ZIP_STORED)
     truncated = outer[: outer.index(inner) + len(inner)]
     assert read_archive_error(truncated, "a.zip").reason == "corrupt-archive"
-
-
-@pytest.mark.parametrize(
-    "size",
-    [
-        b"-0000000001\0",
-        b"000000 1000\0",
-        b"0x000000010\0",
-        b"1_000000000\0",
-        b"\xff" * 12,
-        b"0o000000012\0",
-        b"+0000000012\0",
-        b"        12\0x",
-        b"\0" + b"0000000012\0",
-    ],
-)
-def test_invalid_sizes_are_rejected(size: bytes) -> None:
-    """The content is that of a valid size, 10 bytes."""
-    header = set_size(size)
-    data = header + b"<article/>" + bytes(502) + END_OF_TAR
-    assert read_archive_error(data, "a.tar").reason == "corrupt-archive"
-
-
-@pytest.mark.parametrize(
-    "size", [b"00000000012\0", b"        12 \0", b"12".ljust(12, b"\0"), b"0" * 10 + b"12"]
-)
-def test_sizes_have_blanks_before_and_after(size: bytes) -> None:
-    data = set_size(size) + b"<article/>" + bytes(502) + END_OF_TAR
-    assert unpack(data, "a.tar") == [("PMC1.xml", b"<article/>")]
-
-
-def set_size(size: bytes) -> bytes:
-    """Return a header with these bytes as its size."""
-    header = bytearray(pack_entry("PMC1.xml", b"0"))
-    header[124:136] = size
-    header[148:156] = b"%06o\0 " % (sum(header) - sum(header[148:156]) + 8 * 32)
-    return bytes(header)
-
-
-@pytest.mark.parametrize(
-    "pax",
-    [
-        *(b"9 size=-1\n", b"10 size=1 \n", b"12 size=1e10\n", b"99 path=a.xml\n", b"2 path=a.xml\n"),
-        *(b"0 path=a.xml\n", b"path=a.xml\n", b"14 path=a.xml ", b"9999999999 path=a.xml\n"),
-    ],
-)
-def test_damaged_extended_headers_are_rejected(pax: bytes) -> None:
-    data = pack_entry("x", b"x", pax) + pack_entry("PMC1.xml", b"0", FIRST_ARTICLE) + END_OF_TAR
-    assert read_archive_error(data, "a.tar").reason == "corrupt-archive"
-
-
-@pytest.mark.parametrize("kind", [b"x", b"X", b"g", b"L"])
-def test_archive_with_an_unnamed_article_is_rejected(kind: bytes) -> None:
-    """An empty path deletes the name, so that the article would be skipped in silence."""
-    for pax in (b"\0",) if kind == b"L" else (b"8 path=\n", b"9 path=/\n", b"20 GNU.sparse.name=\n"):
-        data = pack_entry("x", kind, pax) + pack_entry("PMC1.xml", b"0", FIRST_ARTICLE) + END_OF_TAR
-        assert str(read_archive_error(data, "a.tar")) == "corrupt-archive: a file has no name"
-
-
-def test_unnamed_directory_is_skipped() -> None:
-    data = pack_entry("/", b"5") + pack_entry("PMC1.xml", b"0", FIRST_ARTICLE) + END_OF_TAR
-    assert unpack(data, "a.tar") == [("PMC1.xml", FIRST_ARTICLE)]
-
-
-@pytest.mark.parametrize("size", [len(FIRST_ARTICLE), 9999999999999999999])
-def test_size_in_a_global_header_is_rejected(size: int) -> None:
-    for name in ("PMC1.xml", "PMC1.txt"):
-        data = pack_global({"comment": "abcd", "size": str(size)}) + pack_entry(name, b"0", FIRST_ARTICLE)
-        error = read_archive_error(data + END_OF_TAR, "a.tar")
-        assert str(error) == "corrupt-archive: a global header states a size"
-
-
-def pack_global(fields: dict[str, str]) -> bytes:
-    """Return a global header of a tar archive."""
-    return tarfile.TarInfo.create_pax_global_header(fields)
-
-
-def test_extended_headers_set_path_and_size() -> None:
-    pax = b"17 path=PMC7.xml\n" + b"%d size=%d\n" % (8 + len(str(len(FIRST_ARTICLE))) + 1, len(FIRST_ARTICLE))
-    without_size = (
-        pack_entry("PMC1.xml", b"0", size=0).ljust(512, b"\0")
-        + FIRST_ARTICLE
-        + bytes(-len(FIRST_ARTICLE) % 512)
-    )
-    second_entry = pack_entry("PMC2.xml", b"0", SECOND_ARTICLE) + END_OF_TAR
-    assert unpack(pack_entry("x", b"x", pax) + without_size + second_entry, "a.tar") == [
-        ("PMC7.xml", FIRST_ARTICLE),
-        ("PMC2.xml", SECOND_ARTICLE),
-    ]
-    comment = pack_entry("x", b"g", b"16 comment=abcd\n")
-    assert unpack(comment + pack_entry("PMC1.xml", b"0", FIRST_ARTICLE) + second_entry, "a.tar")[0] == (
-        "PMC1.xml",
-        FIRST_ARTICLE,
-    )
 
 
 # Bounds
@@ -606,16 +570,6 @@ def measure_peak_memory(job: Callable[[], object]) -> int:
 def test_oversized_extended_headers_are_not_read(kind: bytes, size: int) -> None:
     data = pack_entry("x", kind, size=size) + bytes(100_000)
     assert measure_peak_memory(lambda: read_archive_error(data, "a.tar")) < 2_000_000
-    assert read_archive_error(data, "a.tar").reason == "corrupt-archive"
-
-
-def test_many_extended_headers_of_a_member_are_rejected() -> None:
-    """So that neither the stack nor the memory is exhausted."""
-    data = (
-        pack_entry("x", b"x", b"17 path=PMC7.xml\n") * 3000
-        + pack_entry("PMC1.xml", b"0", FIRST_ARTICLE)
-        + END_OF_TAR
-    )
     assert read_archive_error(data, "a.tar").reason == "corrupt-archive"
 
 
@@ -640,16 +594,6 @@ def test_global_fields_of_a_tar_are_bounded() -> None:
     with pytest.raises(BadFileError, match="global headers have more than 100 fields"):
         list(iter_members(file, "a.tar"))
     assert file.tell() < len(skipped) / 4
-
-
-def test_long_map_of_a_sparse_file_is_rejected() -> None:
-    header = bytearray(pack_entry("PMC1.xml", b"S"))
-    header[482] = 1  # the sparse map continues
-    header[148:156] = b"%06o\0 " % (sum(header[:512]) - sum(header[148:156]) + 8 * 32)
-    entry = b"%011o\0" % 1
-    data = bytes(header) + (entry * 42 + b"\1" + bytes(7)) * 100_000
-    assert measure_peak_memory(lambda: read_archive_error(data, "a.tar")) < 2_000_000
-    assert read_archive_error(data, "a.tar").reason == "corrupt-archive"
 
 
 def test_tar_of_many_members_takes_bounded_memory() -> None:

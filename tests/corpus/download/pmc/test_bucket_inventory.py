@@ -71,101 +71,71 @@ def list_versions(mirror: str) -> list[tuple[int, int]]:
     return versions
 
 
-# Rows in the mirror
-
-
-def test_versions_are_sorted_and_grouped_by_range(mirror: str, connection: FolderConnection) -> None:
+def test_rows_are_sorted_and_grouped_by_range(
+    bucket: FakeBucket, mirror: str, connection: FolderConnection
+) -> None:
+    assert bucket_inventory.read_inventory(FILES, mirror) is None
+    assert bucket_inventory.list_ranges(FILES, mirror) == []
+    with FILES.write(f"{mirror}/pmc/inventory/{DAY}-0.csv.gz") as file:
+        file.write(b"something else, which is verified before use")
     inventory = update_inventory(mirror, connection)
     assert (inventory.date, inventory.rows, inventory.skipped_rows) == (f"{DAY}T01-00Z", 10, 0)
     assert inventory.ranges == bucket_inventory.list_ranges(FILES, mirror) == [0, 1, 123]
     versions = [(7, 1), (7, 2), (7, 9), (7, 10), (7, 11)]
     assert list_versions(mirror) == [(1, 1), *versions, (11, 1), (9_999, 1), (10_000, 1), (1_234_567, 1)]
-
-
-def test_row_has_etag_and_date_of_its_object(
-    bucket: FakeBucket, mirror: str, connection: FolderConnection
-) -> None:
-    update_inventory(mirror, connection)
+    newest = bucket_inventory.select_newest(bucket_inventory.read_range(FILES, mirror, 0)).to_pylist()
+    assert [(row["pmcid"], row["version"]) for row in newest] == [(1, 1), (7, 11), (11, 1), (9_999, 1)]
+    assert bucket_inventory.select_newest(INVENTORY_SCHEMA.empty_table()).num_rows == 0
+    assert bucket_inventory.read_range(FILES, mirror, 5) == INVENTORY_SCHEMA.empty_table()
     [row] = bucket_inventory.read_range(FILES, mirror, 123).to_pylist()
     body = (bucket.root / "metadata/PMC1234567.1.json").read_bytes()
     assert row["etag"] == hashlib.md5(body).hexdigest()
     assert row["modified"].isoformat() == "2026-09-04T00:00:00+00:00"
-
-
-def test_range_without_articles_is_an_empty_table(mirror: str, connection: FolderConnection) -> None:
-    update_inventory(mirror, connection)
-    assert bucket_inventory.read_range(FILES, mirror, 5) == INVENTORY_SCHEMA.empty_table()
-
-
-def test_mirror_without_inventory_has_no_ranges(mirror: str) -> None:
-    assert bucket_inventory.read_inventory(FILES, mirror) is None
-    assert bucket_inventory.list_ranges(FILES, mirror) == []
-
-
-def test_newest_version_has_the_highest_number(mirror: str, connection: FolderConnection) -> None:
-    update_inventory(mirror, connection)
-    table = bucket_inventory.select_newest(bucket_inventory.read_range(FILES, mirror, 0)).to_pylist()
-    assert [(row["pmcid"], row["version"]) for row in table] == [(1, 1), (7, 11), (11, 1), (9_999, 1)]
-    assert bucket_inventory.select_newest(INVENTORY_SCHEMA.empty_table()).num_rows == 0
-
-
-def test_known_inventory_is_not_fetched_again(mirror: str, connection: FolderConnection) -> None:
-    first = update_inventory(mirror, connection)
     connection.requests.clear()
-    assert update_inventory(mirror, connection) == first == bucket_inventory.read_inventory(FILES, mirror)
-    assert len(connection.requests) == 3
+    assert update_inventory(mirror, connection) == inventory == bucket_inventory.read_inventory(FILES, mirror)
+    assert len(connection.requests) == 3, "a known inventory is not fetched again"
     assert not connection.requests_containing("csv.gz")
 
 
-def truncate_file(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-100])
-
-
-def edit_description(path: Path, old: bytes, new: bytes) -> None:
-    table = pq.read_table(path)
-    description = pq.read_metadata(path).metadata[b"inventory"]
-    assert old in description
-    pq.write_table(table.replace_schema_metadata({b"inventory": description.replace(old, new)}), path)
-
-
-def rename_metadata_field(path: Path) -> None:
-    edit_description(path, b'"md5"', b'"sum"')
-
-
-def add_metadata_field(path: Path) -> None:
-    edit_description(path, b'"md5"', b'"new": 1, "md5"')
-
-
-def make_rows_fractional(path: Path) -> None:
-    edit_description(path, b'"rows": ', b'"rows": 0.5')
-
-
-def replace_ranges_by_text(path: Path) -> None:
-    edit_description(path, b'"ranges": [', b'"ranges": ["first", ')
-
-
-def remove_description(path: Path) -> None:
-    pq.write_table(pq.read_table(path).replace_schema_metadata(None), path)
+# Rows in the mirror
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("old", "new"),
     [
-        truncate_file,
-        rename_metadata_field,
-        add_metadata_field,
-        make_rows_fractional,
-        replace_ranges_by_text,
-        remove_description,
+        (b'"md5"', b'"sum"'),
+        (b'"md5"', b'"new": 1, "md5"'),
+        (b'"rows": ', b'"rows": 0.5'),
+        (b'"ranges": [', b'"ranges": ["first", '),
+        (b"", b""),  # no description
+        (b"", None),  # half a file
     ],
 )
 def test_unreadable_inventory_is_fetched_again(
-    mirror: str, connection: FolderConnection, damage: Callable[[Path], None]
+    mirror: str, connection: FolderConnection, old: bytes, new: bytes | None
 ) -> None:
     first = update_inventory(mirror, connection)
-    damage(Path(f"{mirror}/pmc/inventory.parquet"))
+    path = Path(f"{mirror}/pmc/inventory.parquet")
+    table, description = pq.read_table(path), pq.read_metadata(path).metadata[b"inventory"]
+    if new is None:
+        path.write_bytes(path.read_bytes()[:-100])
+    else:
+        assert old in description
+        changed = {b"inventory": description.replace(old, new)} if old else None
+        pq.write_table(table.replace_schema_metadata(changed), path)
     assert bucket_inventory.read_inventory(FILES, mirror) is None
     assert update_inventory(mirror, connection) == first == bucket_inventory.read_inventory(FILES, mirror)
+
+
+def test_older_inventory_or_one_without_manifest_does_not_replace_a_newer_one(
+    bucket: FakeBucket, mirror: str, connection: FolderConnection
+) -> None:
+    bucket.publish_inventory("2026-09-03")
+    bucket.publish_inventory("2026-09-05", complete=False)
+    newest = update_inventory(mirror, connection)
+    assert newest.date == f"{DAY}T01-00Z"
+    (bucket.root / f"{INVENTORY_PREFIX}{DAY}T01-00Z/manifest.json").unlink()
+    assert update_inventory(mirror, connection) == newest
 
 
 def test_interrupted_update_is_resumed(mirror: str, connection: FolderConnection) -> None:
@@ -177,12 +147,6 @@ def test_interrupted_update_is_resumed(mirror: str, connection: FolderConnection
     update_inventory(mirror, connection)
     assert len(connection.requests_containing(f"{DAY}-0.csv.gz")) == 1
     assert FILES.list_names(f"{mirror}/pmc/inventory") == []
-
-
-def test_existing_data_file_is_verified_before_use(mirror: str, connection: FolderConnection) -> None:
-    with FILES.write(f"{mirror}/pmc/inventory/{DAY}-0.csv.gz") as file:
-        file.write(b"something else")
-    assert update_inventory(mirror, connection).rows == 10
 
 
 # Selection of the inventory
@@ -197,22 +161,6 @@ def test_newer_inventory_replaces_the_old_one(
     bucket.publish_inventory("2026-09-05")
     assert update_inventory(mirror, connection).ranges == [0, 1, 123, 200]
     assert (1, 1) not in list_versions(mirror)
-
-
-def test_inventory_without_manifest_is_ignored(
-    bucket: FakeBucket, mirror: str, connection: FolderConnection
-) -> None:
-    bucket.publish_inventory("2026-09-05", complete=False)
-    assert update_inventory(mirror, connection).date == f"{DAY}T01-00Z"
-
-
-def test_older_inventory_does_not_replace_a_newer_one(
-    bucket: FakeBucket, mirror: str, connection: FolderConnection
-) -> None:
-    bucket.publish_inventory("2026-09-03")
-    newest = update_inventory(mirror, connection)
-    (bucket.root / f"{INVENTORY_PREFIX}{DAY}T01-00Z/manifest.json").unlink()
-    assert update_inventory(mirror, connection) == newest
 
 
 def test_all_pages_of_the_listing_are_read(bucket: FakeBucket) -> None:
@@ -417,43 +365,38 @@ def test_other_keys_are_skipped(bucket: FakeBucket, mirror: str, connection: Fol
     assert (inventory.rows, inventory.skipped_rows) == (10, len(OTHER_KEYS))
 
 
+ROW = b'"b","metadata/PMC5.1.json","2026-01-02T00:00:00.000Z","x"\n'
+
+
 def test_key_may_be_encoded_and_counts_once(
     bucket: FakeBucket, mirror: str, connection: FolderConnection
 ) -> None:
-    rows = (
-        '"b","metadata%2FPMC5.1.json","2026-01-02T00:00:00.000Z","new"\n'
-        '"b","metadata/PMC5.1.json","2026-01-01T00:00:00.000Z","old"\n'
-    )
-    publish_rows(bucket, rows)
+    encoded = ROW.replace(b"data/", b"data%2F").replace(b'"x"', b'"new"')
+    publish_data_file(bucket, gzip.compress(encoded + ROW.replace(b"01-02", b"01-01")))
     assert update_inventory(mirror, connection).skipped_rows == 1
     assert [row["etag"] for row in bucket_inventory.read_range(FILES, mirror, 0).to_pylist()] == ["new"]
 
 
 @pytest.mark.parametrize(
-    "rows",
+    "body",
     [
-        '"b","metadata/PMC5.1.json","2026-01-02T00:00:00.000Z"\n',
-        '"b","metadata/PMC5.1.json","yesterday","x"\n',
-        '"b","' + "x" * 30_000_000 + '","2026-01-02T00:00:00.000Z","x"\n',
-        '"b","metadata/PMC5.1.json","2026-01-02T00:00:00.000Z","\xff"\n',
-        "",
+        gzip.compress(ROW.replace(b',"x"', b"")),
+        gzip.compress(ROW.replace(b"2026-01-02T00:00:00.000Z", b"yesterday")),
+        gzip.compress(b'"b","' + b"x" * 30_000_000 + b'","2026-01-02T00:00:00.000Z","x"\n'),
+        gzip.compress(ROW.replace(b'"x"', b'"\xff"')),
+        gzip.compress(b""),
+        ROW,
+        gzip.compress(ROW * 1000)[:-20],
     ],
+    ids=["columns", "date", "long", "utf-8", "empty", "not packed", "truncated"],
 )
 def test_malformed_rows_are_an_error(
-    bucket: FakeBucket, mirror: str, connection: FolderConnection, rows: str
+    bucket: FakeBucket, mirror: str, connection: FolderConnection, body: bytes
 ) -> None:
-    publish_rows(bucket, rows)
+    publish_data_file(bucket, body)
     with pytest.raises(InventoryError, match="cannot be read"):
         update_inventory(mirror, connection)
     assert bucket_inventory.read_inventory(FILES, mirror) is None
-
-
-def test_invalid_gzip_file_is_an_error(bucket: FakeBucket, mirror: str, connection: FolderConnection) -> None:
-    row = b'"b","metadata/PMC5.1.json","2026-01-02T00:00:00.000Z","x"\n'
-    for body in (row, gzip.compress(row * 1000)[:-20]):
-        publish_data_file(bucket, body)
-        with pytest.raises(InventoryError, match="cannot be read"):
-            update_inventory(mirror, connection)
 
 
 def test_inventory_without_articles_is_an_error_and_keeps_the_old_one(
