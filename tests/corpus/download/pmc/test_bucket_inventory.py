@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,49 +53,69 @@ def bucket(tmp_path: Path) -> FakeBucket:
     return create_bucket(tmp_path / "bucket", articles, DAY)
 
 
+@dataclass
+class MirroredInventory:
+    """The inventory of a bucket, and that in a mirror."""
+
+    bucket: FakeBucket
+    connection: FolderConnection
+    mirror: str
+
+    def update(self, on_notice: Callable[[str], None] = lambda _: None) -> Inventory:
+        return bucket_inventory.update_inventory(
+            FILES, self.mirror, self.connection, BASE_URL, on_notice=on_notice
+        )
+
+    def read(self) -> Inventory | None:
+        return bucket_inventory.read_inventory(FILES, self.mirror)
+
+    def read_range(self, number: int) -> pa.Table:
+        return bucket_inventory.read_range(FILES, self.mirror, number)
+
+    def list_versions(self) -> list[tuple[int, int]]:
+        """Return the ids and versions of all rows of the inventory in the mirror."""
+        versions = []
+        for number in bucket_inventory.list_ranges(FILES, self.mirror):
+            for row in self.read_range(number).to_pylist():
+                assert row["pmcid"] // 10_000 == number
+                versions.append((row["pmcid"], row["version"]))
+        return versions
+
+    def publish_data_file(self, body: bytes, day: str = DAY) -> None:
+        """Publish an inventory of one file of rows."""
+        key = f"{INVENTORY_PREFIX}data/x.csv.gz"
+        self.bucket.write(key, body)
+        files = [{"key": key, "size": len(body), "MD5checksum": hashlib.md5(body).hexdigest()}]
+        self.bucket.publish_inventory(day, edit_manifest=lambda manifest: manifest.update(files=files))
+
+
 @pytest.fixture
-def mirror(tmp_path: Path) -> str:
-    return str(tmp_path / "mirror")
+def inventory(tmp_path: Path, bucket: FakeBucket, connection: FolderConnection) -> MirroredInventory:
+    return MirroredInventory(bucket, connection, str(tmp_path / "mirror"))
 
 
-def update_inventory(mirror: str, connection: FolderConnection) -> Inventory:
-    return bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
-
-
-def list_versions(mirror: str) -> list[tuple[int, int]]:
-    """Return the ids and versions of all rows of the inventory in the mirror."""
-    versions = []
-    for number in bucket_inventory.list_ranges(FILES, mirror):
-        for row in bucket_inventory.read_range(FILES, mirror, number).to_pylist():
-            assert row["pmcid"] // 10_000 == number
-            versions.append((row["pmcid"], row["version"]))
-    return versions
-
-
-def test_rows_are_sorted_and_grouped_by_range(
-    bucket: FakeBucket, mirror: str, connection: FolderConnection
-) -> None:
-    assert bucket_inventory.read_inventory(FILES, mirror) is None
-    assert bucket_inventory.list_ranges(FILES, mirror) == []
-    with FILES.write(f"{mirror}/pmc/inventory/{DAY}-0.csv.gz") as file:
+def test_rows_are_sorted_and_grouped_by_range(inventory: MirroredInventory) -> None:
+    assert inventory.read() is None
+    assert bucket_inventory.list_ranges(FILES, inventory.mirror) == []
+    with FILES.write(f"{inventory.mirror}/pmc/inventory/{DAY}-0.csv.gz") as file:
         file.write(b"something else, which is verified before use")
-    inventory = update_inventory(mirror, connection)
-    assert (inventory.date, inventory.rows, inventory.skipped_rows) == (f"{DAY}T01-00Z", 10, 0)
-    assert inventory.ranges == bucket_inventory.list_ranges(FILES, mirror) == [0, 1, 123]
+    found = inventory.update()
+    assert (found.date, found.rows, found.skipped_rows) == (f"{DAY}T01-00Z", 10, 0)
+    assert found.ranges == bucket_inventory.list_ranges(FILES, inventory.mirror) == [0, 1, 123]
     versions = [(7, 1), (7, 2), (7, 9), (7, 10), (7, 11)]
-    assert list_versions(mirror) == [(1, 1), *versions, (11, 1), (9_999, 1), (10_000, 1), (1_234_567, 1)]
-    newest = bucket_inventory.select_newest(bucket_inventory.read_range(FILES, mirror, 0)).to_pylist()
+    assert inventory.list_versions() == [(1, 1), *versions, (11, 1), (9_999, 1), (10_000, 1), (1_234_567, 1)]
+    newest = bucket_inventory.select_newest(inventory.read_range(0)).to_pylist()
     assert [(row["pmcid"], row["version"]) for row in newest] == [(1, 1), (7, 11), (11, 1), (9_999, 1)]
     assert bucket_inventory.select_newest(INVENTORY_SCHEMA.empty_table()).num_rows == 0
-    assert bucket_inventory.read_range(FILES, mirror, 5) == INVENTORY_SCHEMA.empty_table()
-    [row] = bucket_inventory.read_range(FILES, mirror, 123).to_pylist()
-    body = (bucket.root / "metadata/PMC1234567.1.json").read_bytes()
+    assert inventory.read_range(5) == INVENTORY_SCHEMA.empty_table()
+    [row] = inventory.read_range(123).to_pylist()
+    body = (inventory.bucket.root / "metadata/PMC1234567.1.json").read_bytes()
     assert row["etag"] == hashlib.md5(body).hexdigest()
     assert row["modified"].isoformat() == "2026-09-04T00:00:00+00:00"
-    connection.requests.clear()
-    assert update_inventory(mirror, connection) == inventory == bucket_inventory.read_inventory(FILES, mirror)
-    assert len(connection.requests) == 3, "a known inventory is not fetched again"
-    assert not connection.requests_containing("csv.gz")
+    inventory.connection.requests.clear()
+    assert inventory.update() == found == inventory.read()
+    assert len(inventory.connection.requests) == 3, "a known inventory is not fetched again"
+    assert not inventory.connection.requests_containing("csv.gz")
 
 
 # Rows in the mirror
@@ -112,10 +133,10 @@ def test_rows_are_sorted_and_grouped_by_range(
     ],
 )
 def test_unreadable_inventory_is_fetched_again(
-    mirror: str, connection: FolderConnection, old: bytes, new: bytes | None
+    inventory: MirroredInventory, old: bytes, new: bytes | None
 ) -> None:
-    first = update_inventory(mirror, connection)
-    path = Path(f"{mirror}/pmc/inventory.parquet")
+    first = inventory.update()
+    path = Path(f"{inventory.mirror}/pmc/inventory.parquet")
     table, description = pq.read_table(path), pq.read_metadata(path).metadata[b"inventory"]
     if new is None:
         path.write_bytes(path.read_bytes()[:-100])
@@ -123,62 +144,60 @@ def test_unreadable_inventory_is_fetched_again(
         assert old in description
         changed = {b"inventory": description.replace(old, new)} if old else None
         pq.write_table(table.replace_schema_metadata(changed), path)
-    assert bucket_inventory.read_inventory(FILES, mirror) is None
-    assert update_inventory(mirror, connection) == first == bucket_inventory.read_inventory(FILES, mirror)
+    assert inventory.read() is None
+    assert inventory.update() == first == inventory.read()
 
 
 def test_older_inventory_or_one_without_manifest_does_not_replace_a_newer_one(
-    bucket: FakeBucket, mirror: str, connection: FolderConnection
+    inventory: MirroredInventory,
 ) -> None:
-    bucket.publish_inventory("2026-09-03")
-    bucket.publish_inventory("2026-09-05", complete=False)
-    newest = update_inventory(mirror, connection)
+    inventory.bucket.publish_inventory("2026-09-03")
+    inventory.bucket.publish_inventory("2026-09-05", complete=False)
+    newest = inventory.update()
     assert newest.date == f"{DAY}T01-00Z"
-    (bucket.root / f"{INVENTORY_PREFIX}{DAY}T01-00Z/manifest.json").unlink()
-    assert update_inventory(mirror, connection) == newest
+    (inventory.bucket.root / f"{INVENTORY_PREFIX}{DAY}T01-00Z/manifest.json").unlink()
+    assert inventory.update() == newest
 
 
-def test_interrupted_update_is_resumed(mirror: str, connection: FolderConnection) -> None:
+def test_interrupted_update_is_resumed(inventory: MirroredInventory) -> None:
     second = f"{INVENTORY_PREFIX}data/{DAY}-1.csv.gz"
-    connection.faults[second] = [KeyboardInterrupt()]
+    inventory.connection.faults[second] = [KeyboardInterrupt()]
     with pytest.raises(KeyboardInterrupt):
-        update_inventory(mirror, connection)
-    assert bucket_inventory.read_inventory(FILES, mirror) is None
-    update_inventory(mirror, connection)
-    assert len(connection.requests_containing(f"{DAY}-0.csv.gz")) == 1
-    assert FILES.list_names(f"{mirror}/pmc/inventory") == []
+        inventory.update()
+    assert inventory.read() is None
+    inventory.update()
+    assert len(inventory.connection.requests_containing(f"{DAY}-0.csv.gz")) == 1
+    assert FILES.list_names(f"{inventory.mirror}/pmc/inventory") == []
 
 
 # Selection of the inventory
 
 
-def test_newer_inventory_replaces_the_old_one(
-    bucket: FakeBucket, mirror: str, connection: FolderConnection
-) -> None:
-    update_inventory(mirror, connection)
-    bucket.remove(1)
-    bucket.put_article(FakeArticle(2_000_000))
-    bucket.publish_inventory("2026-09-05")
-    assert update_inventory(mirror, connection).ranges == [0, 1, 123, 200]
-    assert (1, 1) not in list_versions(mirror)
+def test_newer_inventory_replaces_the_old_one(inventory: MirroredInventory) -> None:
+    inventory.update()
+    inventory.bucket.remove(1)
+    inventory.bucket.put_article(FakeArticle(2_000_000))
+    inventory.bucket.publish_inventory("2026-09-05")
+    assert inventory.update().ranges == [0, 1, 123, 200]
+    assert (1, 1) not in inventory.list_versions()
 
 
-def test_all_pages_of_the_listing_are_read(bucket: FakeBucket) -> None:
+def test_all_pages_of_the_listing_are_read(inventory: MirroredInventory) -> None:
     for day in range(10, 30):
-        bucket.write(f"{INVENTORY_PREFIX}2026-08-{day}T01-00Z/manifest.json", b"")
-    connection = FolderConnection(bucket.root, page_size=3)
-    assert bucket_inventory.find_newest(connection, BASE_URL).date == f"{DAY}T01-00Z"
-    assert len(connection.requests_containing("?")) == 8
+        inventory.bucket.write(f"{INVENTORY_PREFIX}2026-08-{day}T01-00Z/manifest.json", b"")
+    inventory.connection = FolderConnection(inventory.bucket.root, page_size=3)
+    assert bucket_inventory.find_newest(inventory.connection, BASE_URL).date == f"{DAY}T01-00Z"
+    assert len(inventory.connection.requests_containing("?")) == 8
 
 
-def test_endless_listing_is_an_error(bucket: FakeBucket) -> None:
+def test_endless_listing_is_an_error(inventory: MirroredInventory) -> None:
     for number in range(30):
-        bucket.write(f"many/{number}/x", b"")
+        inventory.bucket.write(f"many/{number}/x", b"")
     with pytest.raises(BucketListingError, match="more than 20 pages"):
-        list_folders(FolderConnection(bucket.root, page_size=1), BASE_URL, "many/")
+        list_folders(FolderConnection(inventory.bucket.root, page_size=1), BASE_URL, "many/")
 
 
-def test_only_dated_folders_below_the_prefix_count(connection: FolderConnection) -> None:
+def test_only_dated_folders_below_the_prefix_count(inventory: MirroredInventory) -> None:
     names = [
         f"{INVENTORY_PREFIX}9999-12-31T01-00Z/../../x/",
         f"{INVENTORY_PREFIX}data/",
@@ -193,16 +212,16 @@ def test_only_dated_folders_below_the_prefix_count(connection: FolderConnection)
     prefixes = "".join(f"<CommonPrefixes><Prefix>{name}</Prefix></CommonPrefixes>" for name in names)
     end = "<CommonPrefixes/><IsTruncated>false</IsTruncated>"
     page = f"<ListBucketResult>{prefixes}{end}</ListBucketResult>"
-    connection.faults[LISTING] = [HttpResponse(page.encode(), "")]
-    assert bucket_inventory.find_newest(connection, BASE_URL).date == f"{DAY}T01-00Z"
+    inventory.connection.faults[LISTING] = [HttpResponse(page.encode(), "")]
+    assert bucket_inventory.find_newest(inventory.connection, BASE_URL).date == f"{DAY}T01-00Z"
 
 
-def test_invalid_listing_page_is_retried(mirror: str, connection: FolderConnection) -> None:
-    connection.faults[LISTING] = [HTML_RESPONSE, HttpResponse(b"", "")]
-    assert update_inventory(mirror, connection).rows == 10
-    connection.faults[LISTING] = [HTML_RESPONSE] * 3
+def test_invalid_listing_page_is_retried(inventory: MirroredInventory) -> None:
+    inventory.connection.faults[LISTING] = [HTML_RESPONSE, HttpResponse(b"", "")]
+    assert inventory.update().rows == 10
+    inventory.connection.faults[LISTING] = [HTML_RESPONSE] * 3
     with pytest.raises(BucketListingError, match="Please try again later"):
-        update_inventory(mirror, connection)
+        inventory.update()
 
 
 @pytest.mark.parametrize(
@@ -214,19 +233,20 @@ def test_invalid_listing_page_is_retried(mirror: str, connection: FolderConnecti
         "<IsTruncated>false</IsTruncated><KeyCount>2</KeyCount>",
     ],
 )
-def test_incomplete_listing_page_is_retried(mirror: str, connection: FolderConnection, end: str) -> None:
+def test_incomplete_listing_page_is_retried(inventory: MirroredInventory, end: str) -> None:
     entry = f"<CommonPrefixes><Prefix>{INVENTORY_PREFIX}data/</Prefix></CommonPrefixes>"
     incomplete = HttpResponse(f"<ListBucketResult>{entry}{end}</ListBucketResult>".encode(), "")
-    connection.faults[LISTING] = [incomplete] * 2
-    assert update_inventory(mirror, connection).rows == 10
-    connection.faults[LISTING] = [incomplete] * 3
+    inventory.connection.faults[LISTING] = [incomplete] * 2
+    assert inventory.update().rows == 10
+    inventory.connection.faults[LISTING] = [incomplete] * 3
     with pytest.raises(BucketListingError, match="not a complete listing"):
-        update_inventory(mirror, connection)
+        inventory.update()
 
 
-def test_bucket_without_inventories_is_an_error(tmp_path: Path, mirror: str) -> None:
+def test_bucket_without_inventories_is_an_error(inventory: MirroredInventory, tmp_path: Path) -> None:
+    inventory.connection = FolderConnection(tmp_path)
     with pytest.raises(InventoryError, match="lists 0 inventories"):
-        update_inventory(mirror, FolderConnection(tmp_path))
+        inventory.update()
 
 
 # Invalid manifests
@@ -265,74 +285,58 @@ def test_bucket_without_inventories_is_an_error(tmp_path: Path, mirror: str) -> 
     ],
 )
 def test_invalid_manifest_is_an_error_that_names_the_module(
-    bucket: FakeBucket,
-    mirror: str,
-    connection: FolderConnection,
-    edit: Callable[[dict[str, Any]], object],
-    message: str,
+    inventory: MirroredInventory, edit: Callable[[dict[str, Any]], object], message: str
 ) -> None:
-    bucket.publish_inventory(DAY, edit_manifest=edit)
+    inventory.bucket.publish_inventory(DAY, edit_manifest=edit)
     with pytest.raises(InventoryError, match=message) as raised:
-        update_inventory(mirror, connection)
+        inventory.update()
     assert "bucket_inventory.py must be updated" in str(raised.value)
-    assert not connection.requests_containing("csv.gz")
+    assert not inventory.connection.requests_containing("csv.gz")
 
 
-def test_manifest_other_than_json_is_an_error(
-    bucket: FakeBucket, mirror: str, connection: FolderConnection
-) -> None:
+def test_manifest_other_than_json_is_an_error(inventory: MirroredInventory) -> None:
     folder = f"{INVENTORY_PREFIX}{DAY}T01-00Z"
-    (bucket.root / folder / "manifest.checksum").unlink()
+    (inventory.bucket.root / folder / "manifest.checksum").unlink()
     for body in (b"", b"[" * 100_000, b"[]", b"\xff\xfe"):
-        bucket.write(f"{folder}/manifest.json", body)
+        inventory.bucket.write(f"{folder}/manifest.json", body)
         with pytest.raises(InventoryError, match="cannot be read"):
-            update_inventory(mirror, connection)
+            inventory.update()
 
 
-def test_damaged_manifest_is_retried(mirror: str, connection: FolderConnection) -> None:
+def test_damaged_manifest_is_retried(inventory: MirroredInventory) -> None:
     key = f"{INVENTORY_PREFIX}{DAY}T01-00Z/manifest.json"
-    connection.faults[key] = [HTML_RESPONSE]
-    assert update_inventory(mirror, connection).rows == 10
-    connection.faults[key] = [HTML_RESPONSE] * 3
+    inventory.connection.faults[key] = [HTML_RESPONSE]
+    assert inventory.update().rows == 10
+    inventory.connection.faults[key] = [HTML_RESPONSE] * 3
     with pytest.raises(InventoryError, match=r"manifest\.checksum is"):
-        update_inventory(mirror, connection)
+        inventory.update()
 
 
-def test_manifest_without_checksum_file_is_accepted_with_a_notice(
-    bucket: FakeBucket, mirror: str, connection: FolderConnection
-) -> None:
-    (bucket.root / f"{INVENTORY_PREFIX}{DAY}T01-00Z/manifest.checksum").unlink()
+def test_manifest_without_checksum_file_is_accepted_with_a_notice(inventory: MirroredInventory) -> None:
+    (inventory.bucket.root / f"{INVENTORY_PREFIX}{DAY}T01-00Z/manifest.checksum").unlink()
     notices: list[str] = []
     for _ in range(2):
-        inventory = bucket_inventory.update_inventory(
-            FILES, mirror, connection, BASE_URL, on_notice=notices.append
-        )
-        assert inventory.rows == 10
+        found = inventory.update(notices.append)
+        assert found.rows == 10
     assert len(notices) == 2
     assert f"inventory of {DAY}T01-00Z has no manifest.checksum" in notices[0]
     assert "names 2 files" in notices[0]
 
 
-def test_inventory_with_a_checksum_is_preferred(
-    bucket: FakeBucket, mirror: str, connection: FolderConnection
-) -> None:
-    bucket.publish_inventory("2026-09-05", edit_manifest=lambda manifest: manifest["files"].pop())
-    (bucket.root / f"{INVENTORY_PREFIX}2026-09-05T01-00Z/manifest.checksum").unlink()
+def test_inventory_with_a_checksum_is_preferred(inventory: MirroredInventory) -> None:
+    inventory.bucket.publish_inventory("2026-09-05", edit_manifest=lambda manifest: manifest["files"].pop())
+    (inventory.bucket.root / f"{INVENTORY_PREFIX}2026-09-05T01-00Z/manifest.checksum").unlink()
     notices: list[str] = []
-    inventory = bucket_inventory.update_inventory(
-        FILES, mirror, connection, BASE_URL, on_notice=notices.append
-    )
-    assert (inventory.date, inventory.rows, notices) == (f"{DAY}T01-00Z", 10, [])
+    found = inventory.update(notices.append)
+    assert (found.date, found.rows, notices) == (f"{DAY}T01-00Z", 10, [])
 
 
-def test_columns_are_found_by_the_schema(
-    bucket: FakeBucket, mirror: str, connection: FolderConnection
-) -> None:
+def test_columns_are_found_by_the_schema(inventory: MirroredInventory) -> None:
     def reorder_columns(manifest: dict[str, Any]) -> None:
         manifest["fileSchema"] = "Size,ETag, LastModifiedDate, Storage, Key"
         text = '"7","abc-2","2026-01-01T00:00:00.000Z","S","metadata/PMC5.1.json"\n'
         body = gzip.compress(text.encode())
-        bucket.write(f"{INVENTORY_PREFIX}data/x.csv.gz", body)
+        inventory.bucket.write(f"{INVENTORY_PREFIX}data/x.csv.gz", body)
         manifest["files"] = [
             {
                 "key": f"{INVENTORY_PREFIX}data/x.csv.gz",
@@ -341,9 +345,9 @@ def test_columns_are_found_by_the_schema(
             }
         ]
 
-    bucket.publish_inventory(DAY, edit_manifest=reorder_columns)
-    update_inventory(mirror, connection)
-    [row] = bucket_inventory.read_range(FILES, mirror, 0).to_pylist()
+    inventory.bucket.publish_inventory(DAY, edit_manifest=reorder_columns)
+    inventory.update()
+    [row] = inventory.read_range(0).to_pylist()
     assert (row["pmcid"], row["etag"]) == (5, "abc-2")
 
 
@@ -359,22 +363,20 @@ OTHER_KEYS = [
 ]
 
 
-def test_other_keys_are_skipped(bucket: FakeBucket, mirror: str, connection: FolderConnection) -> None:
-    bucket.publish_inventory(DAY, extra_keys=OTHER_KEYS)
-    inventory = update_inventory(mirror, connection)
-    assert (inventory.rows, inventory.skipped_rows) == (10, len(OTHER_KEYS))
+def test_other_keys_are_skipped(inventory: MirroredInventory) -> None:
+    inventory.bucket.publish_inventory(DAY, extra_keys=OTHER_KEYS)
+    found = inventory.update()
+    assert (found.rows, found.skipped_rows) == (10, len(OTHER_KEYS))
 
 
 ROW = b'"b","metadata/PMC5.1.json","2026-01-02T00:00:00.000Z","x"\n'
 
 
-def test_key_may_be_encoded_and_counts_once(
-    bucket: FakeBucket, mirror: str, connection: FolderConnection
-) -> None:
+def test_key_may_be_encoded_and_counts_once(inventory: MirroredInventory) -> None:
     encoded = ROW.replace(b"data/", b"data%2F").replace(b'"x"', b'"new"')
-    publish_data_file(bucket, gzip.compress(encoded + ROW.replace(b"01-02", b"01-01")))
-    assert update_inventory(mirror, connection).skipped_rows == 1
-    assert [row["etag"] for row in bucket_inventory.read_range(FILES, mirror, 0).to_pylist()] == ["new"]
+    inventory.publish_data_file(gzip.compress(encoded + ROW.replace(b"01-02", b"01-01")))
+    assert inventory.update().skipped_rows == 1
+    assert [row["etag"] for row in inventory.read_range(0).to_pylist()] == ["new"]
 
 
 @pytest.mark.parametrize(
@@ -390,48 +392,33 @@ def test_key_may_be_encoded_and_counts_once(
     ],
     ids=["columns", "date", "long", "utf-8", "empty", "not packed", "truncated"],
 )
-def test_malformed_rows_are_an_error(
-    bucket: FakeBucket, mirror: str, connection: FolderConnection, body: bytes
-) -> None:
-    publish_data_file(bucket, body)
+def test_malformed_rows_are_an_error(inventory: MirroredInventory, body: bytes) -> None:
+    inventory.publish_data_file(body)
     with pytest.raises(InventoryError, match="cannot be read"):
-        update_inventory(mirror, connection)
-    assert bucket_inventory.read_inventory(FILES, mirror) is None
+        inventory.update()
+    assert inventory.read() is None
 
 
-def test_inventory_without_articles_is_an_error_and_keeps_the_old_one(
-    bucket: FakeBucket, mirror: str, connection: FolderConnection
-) -> None:
-    update_inventory(mirror, connection)
-    publish_rows(bucket, '"b","articles/5.json","2026-01-02T00:00:00.000Z","x"\n', "2026-09-05")
+def test_inventory_without_articles_is_an_error_and_keeps_the_old_one(inventory: MirroredInventory) -> None:
+    inventory.update()
+    inventory.publish_data_file(gzip.compress(ROW.replace(b"metadata/PMC", b"articles/")), "2026-09-05")
     with pytest.raises(InventoryError, match="and no article"):
-        update_inventory(mirror, connection)
-    assert len(list_versions(mirror)) == 10
+        inventory.update()
+    assert len(inventory.list_versions()) == 10
 
 
 def test_damaged_data_file_is_read_three_times(
-    mirror: str, connection: FolderConnection, retry_pauses: list[float]
+    inventory: MirroredInventory, retry_pauses: list[float]
 ) -> None:
     key = f"{INVENTORY_PREFIX}data/{DAY}-0.csv.gz"
-    connection.faults[key] = [HTML_RESPONSE, HTML_RESPONSE]
-    update_inventory(mirror, connection)
-    assert len(connection.requests_containing(key)) == 3
+    inventory.connection.faults[key] = [HTML_RESPONSE, HTML_RESPONSE]
+    inventory.update()
+    assert len(inventory.connection.requests_containing(key)) == 3
     assert len(retry_pauses) == 2
-    FILES.remove(f"{mirror}/pmc/inventory.parquet")
-    connection.faults[key] = [HTML_RESPONSE] * 3
+    FILES.remove(f"{inventory.mirror}/pmc/inventory.parquet")
+    inventory.connection.faults[key] = [HTML_RESPONSE] * 3
     with pytest.raises(ChecksumError, match=f"{DAY}-0.csv.gz: its MD5 should be"):
-        update_inventory(mirror, connection)
-
-
-def publish_rows(bucket: FakeBucket, rows: str, day: str = DAY) -> None:
-    publish_data_file(bucket, gzip.compress(rows.encode("latin-1")), day)
-
-
-def publish_data_file(bucket: FakeBucket, body: bytes, day: str = DAY) -> None:
-    key = f"{INVENTORY_PREFIX}data/x.csv.gz"
-    bucket.write(key, body)
-    manifest_files = [{"key": key, "size": len(body), "MD5checksum": hashlib.md5(body).hexdigest()}]
-    bucket.publish_inventory(day, edit_manifest=lambda manifest: manifest.update(files=manifest_files))
+        inventory.update()
 
 
 @settings(max_examples=examples(100))
@@ -470,6 +457,7 @@ def test_partitions_return_all_rows_sorted(versions: set[tuple[int, int]]) -> No
 
 UPDATE_SCRIPT = """
 import resource, sys
+from dataclasses import dataclass
 from pathlib import Path
 from bioshards.corpus.download.pmc import bucket_inventory
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -493,7 +481,8 @@ def test_million_rows_take_bounded_memory(tmp_path: Path) -> None:
         f'"2026-01-08T11:47:59.000Z","{number * 2**70:032x}"\n'
         for number in range(1, 1_000_001)
     )
-    publish_rows(bucket, "".join(rows))
+    inventory = MirroredInventory(bucket, FolderConnection(bucket.root), str(tmp_path / "mirror"))
+    inventory.publish_data_file(gzip.compress("".join(rows).encode()))
     completed = subprocess.run(
         [sys.executable, "-c", UPDATE_SCRIPT, bucket.root, tmp_path / "mirror"],
         capture_output=True,

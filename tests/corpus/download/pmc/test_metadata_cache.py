@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -256,39 +255,41 @@ def bucket(tmp_path: Path) -> FakeBucket:
     )
 
 
-@pytest.fixture
-def update_metadata(tmp_path: Path, connection: FolderConnection) -> Callable[..., MetadataUpdate]:
-    """Return a function that updates the inventory and the metadata of range 0."""
+@dataclass
+class RangeUpdates:
+    """Updates of the inventory and of the metadata of range 0, from a bucket into a mirror."""
 
-    def call(today: date = TODAY, versions: Versions = "newest") -> MetadataUpdate:
-        mirror = str(tmp_path / "mirror")
-        bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
-        connection.requests.clear()
-        articles = ArticleFilter(versions=versions)
-        result = metadata_cache.update_metadata(
-            RangeUpdate(FILES, mirror, SequentialPool(connection), 0, articles, today)
-        )
-        assert metadata_cache.read_metadata(FILES, mirror, 0) == result.table
+    bucket: FakeBucket
+    connection: FolderConnection
+    mirror: str
+
+    def __call__(self, today: date = TODAY, versions: Versions = "newest") -> MetadataUpdate:
+        bucket_inventory.update_inventory(FILES, self.mirror, self.connection, BASE_URL)
+        self.connection.requests.clear()
+        pool, articles = SequentialPool(self.connection), ArticleFilter(versions=versions)
+        result = metadata_cache.update_metadata(RangeUpdate(FILES, self.mirror, pool, 0, articles, today))
+        assert metadata_cache.read_metadata(FILES, self.mirror, 0) == result.table
         return result
 
-    return call
+    def list_requests(self) -> list[str]:
+        """Return the versions whose metadata objects were requested."""
+        names = [key.removeprefix("metadata/PMC").removesuffix(".json") for key in self.connection.requests]
+        return sorted(names)
+
+
+@pytest.fixture
+def update(tmp_path: Path, bucket: FakeBucket, connection: FolderConnection) -> RangeUpdates:
+    return RangeUpdates(bucket, connection, str(tmp_path / "mirror"))
 
 
 def list_versions(update: MetadataUpdate) -> list[str]:
     return [f"{row['pmcid']}.{row['version']}" for row in update.table.to_pylist()]
 
 
-def list_requests(connection: FolderConnection) -> list[str]:
-    """Return the versions whose metadata objects were requested."""
-    return sorted(key.removeprefix("metadata/PMC").removesuffix(".json") for key in connection.requests)
-
-
-def test_only_newest_versions_are_fetched(
-    update_metadata: Callable[..., MetadataUpdate], connection: FolderConnection
-) -> None:
-    result = update_metadata()
+def test_only_newest_versions_are_fetched(update: RangeUpdates) -> None:
+    result = update()
     assert list_versions(result) == ["1.1", "2.10", "5.1", "11.1"]
-    assert sorted(connection.requests) == [
+    assert sorted(update.connection.requests) == [
         f"metadata/PMC{name}.json" for name in ("1.1", "11.1", "2.10", "5.1")
     ]
     assert (result.older_versions, result.failures) == (2, ())
@@ -296,102 +297,93 @@ def test_only_newest_versions_are_fetched(
     assert [row["md5"] is None for row in result.table.to_pylist()] == [False, False, True, False]
 
 
-def test_all_versions_are_fetched_on_request(update_metadata: Callable[..., MetadataUpdate]) -> None:
-    result = update_metadata(versions="all")
+def test_all_versions_are_fetched_on_request(update: RangeUpdates) -> None:
+    result = update(versions="all")
     assert list_versions(result) == ["1.1", "2.2", "2.9", "2.10", "5.1", "11.1"]
     assert result.older_versions == 0
 
 
-def test_known_metadata_is_not_fetched_again(
-    update_metadata: Callable[..., MetadataUpdate], connection: FolderConnection
-) -> None:
-    first = update_metadata()
-    second = update_metadata(today=date(2026, 10, 1))
-    assert connection.requests == []
+def test_known_metadata_is_not_fetched_again(update: RangeUpdates) -> None:
+    first = update()
+    second = update(today=date(2026, 10, 1))
+    assert update.connection.requests == []
     assert second.table == first.table
     assert second.table["retrieved"].to_pylist() == [TODAY] * 4
 
 
-def test_changed_metadata_is_fetched_and_missing_metadata_removed(
-    update_metadata: Callable[..., MetadataUpdate], bucket: FakeBucket, connection: FolderConnection
-) -> None:
-    update_metadata()
-    bucket.put_article(FakeArticle(1, licence="CC BY-NC"))
-    bucket.put_article(FakeArticle(2, 11))
-    bucket.put_article(FakeArticle(3))
-    bucket.remove(11)
-    bucket.publish_inventory("2026-09-05")
-    result = update_metadata(today=date(2026, 9, 6))
-    assert sorted(connection.requests) == [f"metadata/PMC{name}.json" for name in ("1.1", "2.11", "3.1")]
+def test_changed_metadata_is_fetched_and_missing_metadata_removed(update: RangeUpdates) -> None:
+    update()
+    update.bucket.put_article(FakeArticle(1, licence="CC BY-NC"))
+    update.bucket.put_article(FakeArticle(2, 11))
+    update.bucket.put_article(FakeArticle(3))
+    update.bucket.remove(11)
+    update.bucket.publish_inventory("2026-09-05")
+    result = update(today=date(2026, 9, 6))
+    assert sorted(update.connection.requests) == [
+        f"metadata/PMC{name}.json" for name in ("1.1", "2.11", "3.1")
+    ]
     assert list_versions(result) == ["1.1", "2.11", "3.1", "5.1"]
     assert result.failures == ()
     assert result.table["licence"].to_pylist()[0] == "CC-BY-NC"
     assert result.table["retrieved"].to_pylist() == [date(2026, 9, 6)] * 3 + [TODAY]
 
 
-def test_object_newer_than_the_inventory_is_accepted_once(
-    update_metadata: Callable[..., MetadataUpdate], bucket: FakeBucket, connection: FolderConnection
-) -> None:
-    bucket.put_article(FakeArticle(1, retracted=True))
-    result = update_metadata()
+def test_object_newer_than_the_inventory_is_accepted_once(update: RangeUpdates) -> None:
+    update.bucket.put_article(FakeArticle(1, retracted=True))
+    result = update()
     [row] = [row for row in result.table.to_pylist() if row["pmcid"] == 1]
     assert row["retracted"]
     assert row["etag"] != row["inventory_etag"]
-    update_metadata()
-    assert connection.requests == []
-    bucket.publish_inventory("2026-09-05")
-    update_metadata()
-    assert connection.requests == []
-    bucket.put_article(FakeArticle(1))
-    bucket.publish_inventory("2026-09-06")
-    assert update_metadata().failures == ()
-    assert list_requests(connection) == ["1.1"]
+    update()
+    assert update.connection.requests == []
+    update.bucket.publish_inventory("2026-09-05")
+    update()
+    assert update.connection.requests == []
+    update.bucket.put_article(FakeArticle(1))
+    update.bucket.publish_inventory("2026-09-06")
+    assert update().failures == ()
+    assert update.list_requests() == ["1.1"]
 
 
-def test_object_missing_since_the_inventory_is_left_out(
-    update_metadata: Callable[..., MetadataUpdate], bucket: FakeBucket
-) -> None:
-    bucket.remove(1)
-    result = update_metadata()
+def test_object_missing_since_the_inventory_is_left_out(update: RangeUpdates) -> None:
+    update.bucket.remove(1)
+    result = update()
     assert list_versions(result) == ["2.10", "5.1", "11.1"]
     assert result.failures == ()
 
 
-def test_etags_other_than_md5s_are_compared_as_text(
-    update_metadata: Callable[..., MetadataUpdate], bucket: FakeBucket, connection: FolderConnection
-) -> None:
+def test_etags_other_than_md5s_are_compared_as_text(update: RangeUpdates) -> None:
     key = "metadata/PMC1.1.json"
-    bucket.publish_inventory("2026-09-05", etags={key: "0123-2"})
-    connection.faults[key] = [lambda response: response._replace(etag="0123-2")]
-    assert update_metadata().failures == ()
-    assert list_requests(connection) == ["1.1", "11.1", "2.10", "5.1"]
-    assert update_metadata().table["etag"].to_pylist()[0] == "0123-2"
-    assert connection.requests == []
-    bucket.publish_inventory("2026-09-06", etags={key: "4567-2"})
-    assert update_metadata().failures == ()
-    assert list_requests(connection) == ["1.1"]
+    update.bucket.publish_inventory("2026-09-05", etags={key: "0123-2"})
+    update.connection.faults[key] = [lambda response: response._replace(etag="0123-2")]
+    assert update().failures == ()
+    assert update.list_requests() == ["1.1", "11.1", "2.10", "5.1"]
+    assert update().table["etag"].to_pylist()[0] == "0123-2"
+    assert update.connection.requests == []
+    update.bucket.publish_inventory("2026-09-06", etags={key: "4567-2"})
+    assert update().failures == ()
+    assert update.list_requests() == ["1.1"]
 
 
-def test_valid_response_without_etag_is_accepted(
-    update_metadata: Callable[..., MetadataUpdate], bucket: FakeBucket, connection: FolderConnection
-) -> None:
-    bucket.put_article(FakeArticle(1, retracted=True))
-    connection.faults["metadata/PMC1.1.json"] = [HTML_RESPONSE, lambda response: response._replace(etag="")]
-    result = update_metadata()
+def test_valid_response_without_etag_is_accepted(update: RangeUpdates) -> None:
+    update.bucket.put_article(FakeArticle(1, retracted=True))
+    update.connection.faults["metadata/PMC1.1.json"] = [
+        HTML_RESPONSE,
+        lambda response: response._replace(etag=""),
+    ]
+    result = update()
     assert (result.table.num_rows, result.failures) == (4, ())
     assert result.table["retracted"].to_pylist()[0]
 
 
-def test_damaged_response_is_retried(
-    update_metadata: Callable[..., MetadataUpdate], connection: FolderConnection
-) -> None:
+def test_damaged_response_is_retried(update: RangeUpdates) -> None:
     def change_licence(response: HttpResponse) -> HttpResponse:
         return response._replace(body=response.body.replace(b"CC BY", b"CC0  "))
 
-    connection.faults["metadata/PMC1.1.json"] = [change_licence, HTML_RESPONSE]
-    result = update_metadata()
+    update.connection.faults["metadata/PMC1.1.json"] = [change_licence, HTML_RESPONSE]
+    result = update()
     assert result.table["licence"].to_pylist()[0] == "CC-BY"
-    assert len(connection.requests_containing("PMC1.1")) == 3
+    assert len(update.connection.requests_containing("PMC1.1")) == 3
 
 
 @pytest.mark.parametrize("doi", ["10.1000/\ud800", "10.1000/1\u00a02", "1" * 10_000])
@@ -401,48 +393,43 @@ def test_invalid_doi_is_dropped_and_the_article_kept(doi: str) -> None:
 
 @pytest.mark.parametrize("values", [{"is_retracted": None}, {"doi": 10.1}, {"license_code": []}])
 def test_unreadable_metadata_is_a_failure_and_read_by_each_update(
-    update_metadata: Callable[..., MetadataUpdate],
-    bucket: FakeBucket,
-    connection: FolderConnection,
-    values: dict[str, object],
+    update: RangeUpdates, values: dict[str, object]
 ) -> None:
-    bucket.put_article(FakeArticle(1), **values)
-    bucket.publish_inventory("2026-09-05")
+    update.bucket.put_article(FakeArticle(1), **values)
+    update.bucket.publish_inventory("2026-09-05")
     for _ in range(2):
-        result = update_metadata()
-        assert connection.requests_containing("PMC1.1") == ["metadata/PMC1.1.json"]
+        result = update()
+        assert update.connection.requests_containing("PMC1.1") == ["metadata/PMC1.1.json"]
         assert list_versions(result) == ["2.10", "5.1", "11.1"]
         [failure] = result.failures
         assert (failure.pmcid, failure.reason) == (1, "bad-metadata")
         assert re.search(
             rf"metadata/PMC1\.1\.json: Expected .* at `\$\.{next(iter(values))}`", failure.detail
         )
-    bucket.put_article(FakeArticle(1))
-    bucket.publish_inventory("2026-09-06")
-    assert list_versions(update_metadata()) == ["1.1", "2.10", "5.1", "11.1"]
+    update.bucket.put_article(FakeArticle(1))
+    update.bucket.publish_inventory("2026-09-06")
+    assert list_versions(update()) == ["1.1", "2.10", "5.1", "11.1"]
 
 
-def test_known_metadata_is_kept_when_its_change_cannot_be_read(
-    update_metadata: Callable[..., MetadataUpdate], bucket: FakeBucket
-) -> None:
-    first = update_metadata()
-    bucket.put_article(FakeArticle(1), is_retracted=None)
-    bucket.publish_inventory("2026-09-05")
+def test_known_metadata_is_kept_when_its_change_cannot_be_read(update: RangeUpdates) -> None:
+    first = update()
+    update.bucket.put_article(FakeArticle(1), is_retracted=None)
+    update.bucket.publish_inventory("2026-09-05")
     for _ in range(2):
-        second = update_metadata()
+        second = update()
         assert second.table == first.table
         assert [failure.reason for failure in second.failures] == ["bad-metadata"]
 
 
 def test_unreadable_metadata_in_the_cache_of_an_earlier_version_is_read_again(
-    tmp_path: Path, update_metadata: Callable[..., MetadataUpdate], connection: FolderConnection
+    update: RangeUpdates, tmp_path: Path
 ) -> None:
-    first = update_metadata()
+    first = update()
     problems = pa.array(["pmid is '1'", None, None, None], pa.string())
     path = tmp_path / "mirror/pmc/metadata/PMC0000xxxx.parquet"
     pq.write_table(first.table.append_column("problem", problems), path)
-    assert update_metadata().table == first.table
-    assert connection.requests == ["metadata/PMC1.1.json"]
+    assert update().table == first.table
+    assert update.connection.requests == ["metadata/PMC1.1.json"]
 
 
 @pytest.mark.parametrize(
@@ -454,90 +441,71 @@ def test_unreadable_metadata_in_the_cache_of_an_earlier_version_is_read_again(
     ],
 )
 def test_failure_is_reported_and_retried_by_the_next_update(
-    update_metadata: Callable[..., MetadataUpdate],
-    connection: FolderConnection,
-    faults: list[Any],
-    reason: str,
+    update: RangeUpdates, faults: list[Any], reason: str
 ) -> None:
-    connection.faults["metadata/PMC1.1.json"] = faults
-    result = update_metadata()
+    update.connection.faults["metadata/PMC1.1.json"] = faults
+    result = update()
     assert len(result.failures) == 1
     assert (result.failures[0].pmcid, result.failures[0].version, result.failures[0].reason) == (1, 1, reason)
     assert "metadata/PMC1.1.json" in result.failures[0].detail
     assert list_versions(result) == ["2.10", "5.1", "11.1"]
-    second = update_metadata()
-    assert connection.requests == ["metadata/PMC1.1.json"]
+    second = update()
+    assert update.connection.requests == ["metadata/PMC1.1.json"]
     assert (second.table.num_rows, second.failures) == (4, ())
 
 
-def test_object_over_the_size_limit_is_refused(
-    update_metadata: Callable[..., MetadataUpdate], bucket: FakeBucket
-) -> None:
-    bucket.put_article(FakeArticle(1), title="x" * (1 << 20))
-    assert update_metadata().failures[0].reason == "refused"
+def test_object_over_the_size_limit_is_refused(update: RangeUpdates) -> None:
+    update.bucket.put_article(FakeArticle(1), title="x" * (1 << 20))
+    assert update().failures[0].reason == "refused"
 
 
-def test_known_metadata_is_kept_when_its_change_fails(
-    update_metadata: Callable[..., MetadataUpdate], bucket: FakeBucket, connection: FolderConnection
-) -> None:
-    first = update_metadata()
-    bucket.put_article(FakeArticle(1, licence="CC BY-NC"))
-    bucket.publish_inventory("2026-09-05")
-    connection.faults["metadata/PMC1.1.json"] = [RefusedError("403")]
-    assert update_metadata().table == first.table
-    assert update_metadata().table["licence"].to_pylist()[0] == "CC-BY-NC"
+def test_known_metadata_is_kept_when_its_change_fails(update: RangeUpdates) -> None:
+    first = update()
+    update.bucket.put_article(FakeArticle(1, licence="CC BY-NC"))
+    update.bucket.publish_inventory("2026-09-05")
+    update.connection.faults["metadata/PMC1.1.json"] = [RefusedError("403")]
+    assert update().table == first.table
+    assert update().table["licence"].to_pylist()[0] == "CC-BY-NC"
 
 
-def test_unreachable_bucket_ends_the_update(tmp_path: Path, connection: FolderConnection) -> None:
-    bucket = create_bucket(connection.root, [FakeArticle(number) for number in range(100, 300)], "2026-09-05")
-    mirror = str(tmp_path / "mirror")
-    bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
+def test_unreachable_bucket_ends_the_update(update: RangeUpdates) -> None:
+    create_bucket(update.bucket.root, [FakeArticle(number) for number in range(100, 300)], "2026-09-05")
     for number in range(150, 300):
-        connection.faults[f"metadata/PMC{number}.1.json"] = [UnreachableError("no answer")]
+        update.connection.faults[f"metadata/PMC{number}.1.json"] = [UnreachableError("no answer")]
     with pytest.raises(OutageError, match="100 downloads failed in a row; the last one: no answer"):
-        metadata_cache.update_metadata(
-            RangeUpdate(FILES, mirror, SequentialPool(connection), 0, ArticleFilter(), TODAY)
-        )
-    assert len(connection.requests_containing("metadata/PMC")) < 160
-    assert metadata_cache.read_metadata(FILES, mirror, 0).num_rows == 54
-    assert bucket.root == connection.root
+        update()
+    assert len(update.connection.requests_containing("metadata/PMC")) < 160
+    assert metadata_cache.read_metadata(FILES, update.mirror, 0).num_rows == 54
 
 
 def test_killed_update_resumes_from_the_last_save(
-    tmp_path: Path, connection: FolderConnection, monkeypatch: pytest.MonkeyPatch
+    update: RangeUpdates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only the rows saved along the way are present after a kill."""
-    create_bucket(connection.root, [FakeArticle(number) for number in range(100, 110)], "2026-09-05")
-    mirror = str(tmp_path / "mirror")
-    bucket_inventory.update_inventory(FILES, mirror, connection, BASE_URL)
-    monkeypatch.setattr(metadata_cache, "_SAVE_INTERVAL", 4)
+    create_bucket(update.bucket.root, [FakeArticle(number) for number in range(100, 110)], "2026-09-05")
     calls: list[Any] = []
     save = metadata_cache._write_metadata
 
     def save_twice(*arguments: Any) -> None:
         calls.append(arguments)
-        if len(calls) <= 2:
-            save(*arguments)
+        if len(calls) > 2:
+            raise KeyboardInterrupt
+        save(*arguments)
 
-    monkeypatch.setattr(metadata_cache, "_write_metadata", save_twice)
-    metadata_cache.update_metadata(
-        RangeUpdate(FILES, mirror, SequentialPool(connection), 0, ArticleFilter(), TODAY)
-    )
-    assert metadata_cache.read_metadata(FILES, mirror, 0).num_rows == 8
-    monkeypatch.setattr(metadata_cache, "_write_metadata", save)
-    connection.requests.clear()
-    result = metadata_cache.update_metadata(
-        RangeUpdate(FILES, mirror, SequentialPool(connection), 0, ArticleFilter(), TODAY)
-    )
-    assert (len(connection.requests), result.table.num_rows) == (6, 14)
+    with monkeypatch.context() as patched:
+        patched.setattr(metadata_cache, "_SAVE_INTERVAL", 4)
+        patched.setattr(metadata_cache, "_write_metadata", save_twice)
+        with pytest.raises(KeyboardInterrupt):
+            update()
+    assert metadata_cache.read_metadata(FILES, update.mirror, 0).num_rows == 8
+    result = update()
+    assert (len(update.connection.requests), result.table.num_rows) == (6, 14)
 
 
-def test_update_without_changes_writes_nothing(
-    update_metadata: Callable[..., MetadataUpdate], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    update_metadata()
+def test_update_without_changes_writes_nothing(update: RangeUpdates, monkeypatch: pytest.MonkeyPatch) -> None:
+    update()
     monkeypatch.setattr(LocalStorage, "write", None)
-    update_metadata()
+    update()
 
 
 @settings(max_examples=examples(50))
