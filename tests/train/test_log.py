@@ -109,12 +109,6 @@ def replace_non_finite(value: Any) -> Any:
     return value if math.isfinite(value) else None
 
 
-def test_missing_log_is_created(tmp_path: Path) -> None:
-    write_log(tmp_path)
-    assert (tmp_path / LOG_FILE).read_bytes() == b""
-    assert [path.name for path in tmp_path.iterdir()] == [LOG_FILE]
-
-
 def test_diverged_run_is_logged_and_ends(
     pretraining_sets: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -99,8 +99,8 @@ def test_search_reads_no_test_record(
     options = ("--tasks", *tasks, "--max-examples", 1000)
     assert run_search(checkpoint_dir, tmp_path / "searched", grid, *options, data=data) == 0
     for task in tasks:
-        options = ("--tasks", task, "--seeds", 1)
-        assert run_evaluate(checkpoint_dir, tmp_path / task, *options, data=data) == 1
+        one_task = ("--tasks", task, "--seeds", 1)
+        assert run_evaluate(checkpoint_dir, tmp_path / task, *one_task, data=data) == 1
         assert "a record of test is read" in capsys.readouterr().err
 
 

@@ -121,7 +121,7 @@ def test_rows_survive_a_round_trip(objective: str, vocabulary: int, tmp_path: Pa
     labelled = objective in ("bert", "albert")
     rows = random_rows(60, 30, vocabulary, labelled)
     blocks = split_into_batches(rows, [7, 1, 12])
-    shards = {"a": blocks[:4], "b": [[], *blocks[4:]], "c": [[]]}
+    shards: dict[str, list[list[SyntheticRow]]] = {"a": blocks[:4], "b": [[], *blocks[4:]], "c": [[]]}
     folder = write_pretraining_set(tmp_path, shards, None, objective, 30, vocabulary)
     dataset = PretrainingDataset(str(folder))
     assert dataset.labelled == labelled

@@ -54,16 +54,6 @@ def test_the_learning_rate_is_between_0_and_the_peak(
     assert (rate == 0) == (has_ended or (step == 0 and warmup > 0))
 
 
-@given(trainings, st.integers(0, 20_000), st.sampled_from(["electra", "triangular"]))
-def test_learning_rate_changes_by_at_most_its_slope(
-    training: tuple[int, int], step: int, schedule: Schedule
-) -> None:
-    steps, warmup = training
-    rate, next_rate = (learning_rate(schedule, position, steps, warmup, 1.0) for position in (step, step + 1))
-    slopes = [1 / length for length in (warmup, steps - warmup, steps) if length]
-    assert abs(next_rate - rate) <= max(slopes) * (1 + 1e-9)
-
-
 @pytest.mark.parametrize(("step", "steps", "warmup"), [(0, 0, 0), (-1, 10, 0), (0, 10, 11), (0, 10, -1)])
 def test_invalid_steps_are_refused(step: int, steps: int, warmup: int) -> None:
     with pytest.raises(ValueError, match=f"step {step} of {steps}"):

@@ -18,7 +18,6 @@ from bioshards.train.presets import PRESETS
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
 from tests.support.outputs import published_digests
 from tests.support.train.trainer_runs import (
-    SMALL_MODEL_OPTIONS,
     build_pretraining_set,
     is_same_state,
     load_log,
@@ -58,15 +57,15 @@ def other_sets(
 
 
 @pytest.fixture
-def read_start_error(capsys: Capture) -> ReadError:
+def read_start_error(pretraining_sets: dict[str, Path], tmp_path: Path, capsys: Capture) -> ReadError:
     """Run the trainer with exit code 2 before it starts, and return its error message."""
 
-    def call(data: Path, out: Path, *options: object) -> str:
+    def call(*options: object, data: Path = pretraining_sets["electra"]) -> str:
         capsys.readouterr()
-        assert main([str(data), "--output", str(out), *SMALL_MODEL_OPTIONS, *map(str, options)]) == 2
+        assert run_trainer(data, tmp_path / "out", *options) == 2
         message = capsys.readouterr().err.splitlines()[-1]
         assert message.startswith("train: ")
-        assert not (out / "run.json").exists()
+        assert not (tmp_path / "out" / "run.json").exists()
         return message
 
     return call
@@ -116,15 +115,10 @@ def test_summary_shows_how_to_load_the_model(
     ],
 )
 def test_preset_that_needs_initial_weights_is_refused_without_them(
-    preset: str,
-    data: str,
-    expected: str,
-    read_start_error: ReadError,
-    pretraining_sets: dict[str, Path],
-    tmp_path: Path,
+    preset: str, data: str, expected: str, read_start_error: ReadError, pretraining_sets: dict[str, Path]
 ) -> None:
     options = ("--preset", preset, "--steps", 4_000_000, "--num-heads", 2)
-    message = read_start_error(pretraining_sets[data], tmp_path / "out", *options)
+    message = read_start_error(*options, data=pretraining_sets[data])
     assert f"this recipe {expected}" in message
     assert message.endswith("or --start-from random for random weights")
 
@@ -139,10 +133,10 @@ def test_preset_can_start_from_random_weights(
 
 
 def test_init_checkpoint_and_continue_from_exclude_each_other(
-    read_start_error: ReadError, pretraining_sets: dict[str, Path], runs: dict[str, Path], tmp_path: Path
+    read_start_error: ReadError, runs: dict[str, Path]
 ) -> None:
     options = ("--init-checkpoint", runs["electra"] / LAST / "hf", "--continue-from", runs["electra"])
-    message = read_start_error(pretraining_sets["electra"], tmp_path / "out", *options)
+    message = read_start_error(*options)
     assert "--init-checkpoint and --continue-from exclude each other" in message
 
 
@@ -181,28 +175,17 @@ def test_initial_weights_equal_those_of_the_checkpoint(
     ],
 )
 def test_checkpoint_of_another_model_is_refused(
-    options: tuple[object, ...],
-    expected: str,
-    read_start_error: ReadError,
-    runs: dict[str, Path],
-    pretraining_sets: dict[str, Path],
-    tmp_path: Path,
+    options: tuple[object, ...], expected: str, read_start_error: ReadError, runs: dict[str, Path]
 ) -> None:
     hf = runs["electra"] / LAST / "hf"
-    assert expected in read_start_error(
-        pretraining_sets["electra"], tmp_path / "out", "--init-checkpoint", hf, *options
-    )
+    assert expected in read_start_error("--init-checkpoint", hf, *options)
 
 
 def test_checkpoint_with_another_vocabulary_is_refused(
-    read_start_error: ReadError,
-    runs: dict[str, Path],
-    other_sets: dict[str, Path],
-    pretraining_sets: dict[str, Path],
-    tmp_path: Path,
+    read_start_error: ReadError, runs: dict[str, Path], other_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     hf = runs["electra"] / LAST / "hf"
-    message = read_start_error(other_sets["other"], tmp_path / "out", "--init-checkpoint", hf)
+    message = read_start_error("--init-checkpoint", hf, data=other_sets["other"])
     assert "has a model with a vocabulary of 300 pieces; the pretraining set has " in message
     # The same number of pieces, with two of them swapped.
     changed = shutil.copytree(hf, tmp_path / "hf")
@@ -211,23 +194,19 @@ def test_checkpoint_with_another_vocabulary_is_refused(
     first_piece, second_piece = [piece for piece, number in pieces.items() if number in (200, 201)]
     pieces[first_piece], pieces[second_piece] = pieces[second_piece], pieces[first_piece]
     (changed / "tokenizer.json").write_text(json.dumps(tokenizer))
-    message = read_start_error(pretraining_sets["electra"], tmp_path / "out", "--init-checkpoint", changed)
+    message = read_start_error("--init-checkpoint", changed)
     assert "2 of its 300 pieces differ from the pretraining set's vocabulary" in message
 
 
 def test_missing_or_damaged_checkpoint_is_refused(
-    read_start_error: ReadError, runs: dict[str, Path], pretraining_sets: dict[str, Path], tmp_path: Path
+    read_start_error: ReadError, runs: dict[str, Path], tmp_path: Path
 ) -> None:
-    data, out = pretraining_sets["electra"], tmp_path / "out"
-    assert "nowhere does not exist" in read_start_error(data, out, "--init-checkpoint", tmp_path / "nowhere")
-    message = read_start_error(data, out, "--init-checkpoint", runs["electra"])
-    assert (
-        "has no config.json. Give a folder written by save_pretrained, such as the hf/ of a checkpoint"
-        in message
-    )
+    assert "nowhere does not exist" in read_start_error("--init-checkpoint", tmp_path / "nowhere")
+    message = read_start_error("--init-checkpoint", runs["electra"])
+    assert "has no config.json. Give a folder written by save_pretrained, such as the hf/ of a" in message
     damaged = shutil.copytree(runs["electra"] / LAST / "hf", tmp_path / "damaged")
     (damaged / "model.safetensors").write_bytes(b"weights")
-    assert "cannot read the weights of" in read_start_error(data, out, "--init-checkpoint", damaged)
+    assert "cannot read the weights of" in read_start_error("--init-checkpoint", damaged)
 
 
 # --continue-from
@@ -289,10 +268,9 @@ def test_continuing_with_another_model_or_too_few_steps_is_refused(
     read_start_error: ReadError,
     runs: dict[str, Path],
     other_sets: dict[str, Path],
-    tmp_path: Path,
 ) -> None:
     base_options = ("--continue-from", runs["electra"], "--steps", 24)
-    assert expected in read_start_error(other_sets["same"], tmp_path / "out", *base_options, *options)
+    assert expected in read_start_error(*base_options, *options, data=other_sets["same"])
 
 
 def test_invalid_continue_from_is_refused(
@@ -303,7 +281,7 @@ def test_invalid_continue_from_is_refused(
     capsys: Capture,
 ) -> None:
     def read_continue_error(run: Path, data: Path = other_sets["same"]) -> str:
-        return read_start_error(data, tmp_path / "out", "--continue-from", run, "--steps", 24)
+        return read_start_error("--continue-from", run, "--steps", 24, data=data)
 
     message = read_continue_error(runs["electra"], other_sets["other"])
     assert "that run has another model: another vocabulary" in message
