@@ -7,6 +7,7 @@
 #   make test      the tests of every change, in minutes    make test-all  all tests
 #   make lint      format, types, import contracts          make check     lint and test
 #   make bench     speed and memory against peers           make clean     remove what make made
+#   make engines   the pipelines on Prism, Flink and Spark, also after kills: needs Go, Java 17, Maven, unshare
 #   make test-scispacy  the tests of --splitter scispacy, in an environment of their own
 #   make mutants FILE=corpus/xml/entities.py [TESTS=tests/corpus/xml]  changes of a file that its tests do not notice
 #   make docs      these documents as a site, build/docs/docs/index.html
@@ -73,8 +74,8 @@ NO_PYTHON = bioshards needs Python 3.11 to 3.14 with its venv module, and none o
   $(or $(PYTHON),$(PYTHONS)). Install one (on Debian and Ubuntu: python3 and python3-venv), or name one: \
   make PYTHON=/path/to/python3
 
-.PHONY: run vocab examples train evaluate test test-all test-thorough test-scispacy lint types check bench mutants docs wheel image
-.PHONY: push clean release-check
+.PHONY: run vocab examples train evaluate test test-all test-thorough test-scispacy engines lint types check bench mutants docs
+.PHONY: wheel image push clean release-check
 
 run: $(VENV)/.core
 	$(BIN)/beam run pubmed_to_shards --input corpus/sample/pubmed --input corpus/sample/topics --output $(OUT)/pubmed
@@ -108,6 +109,12 @@ test-thorough: $(VENV)/.dev
 test-scispacy: $(VENV)-scispacy/.made
 	$(VENV)-scispacy/bin/python -m pytest -m scispacy \
 	  tests/corpus/sentences/test_splitters.py tests/pipelines/pubmed_to_shards/test_text_options.py
+
+# ENGINES="prism flink" tries these only.
+ENGINES ?=
+engines: $(VENV)/.dev
+	@failed=0; $(BIN)/python -m tests.engines.manifests || failed=1; \
+	  $(BIN)/python -m tests.engines $(ENGINES) || failed=1; exit $$failed
 
 check: lint test
 
