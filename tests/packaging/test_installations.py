@@ -141,7 +141,7 @@ def second_environment(distributions: tuple[Path, Path], tmp_path_factory: pytes
 
 def test_sdist_works_in_a_second_environment(second_environment: Path, tmp_path: Path) -> None:
     def run(program: str, *arguments: str) -> str:
-        command = [second_environment / program, *arguments]
+        command = [str(second_environment / program), *arguments]
         completed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert completed.returncode == 0, completed.stderr
         return completed.stdout

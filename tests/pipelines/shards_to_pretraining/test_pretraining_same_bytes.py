@@ -82,6 +82,7 @@ def test_portable_runner_gives_the_same_bytes(pretraining_inputs: PretrainingInp
 # Interrupted runs
 
 
+@pytest.mark.timeout(600)
 def test_killed_run_gives_the_same_bytes(pretraining_inputs: PretrainingInputs, tmp_path: Path) -> None:
     output = tmp_path / "out"
     arguments = ("run", "shards_to_pretraining", *pretraining_inputs.make_arguments(), "--workers", 1)
