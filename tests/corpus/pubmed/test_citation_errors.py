@@ -31,102 +31,67 @@ def catch_error(record: str | bytes) -> BadRecordError:
 
 
 OTHER_PMID = "<CommentsCorrections RefType='Cites'><PMID Version='1'>99</PMID></CommentsCorrections>"
+
+
+def record_of_pmid(pmid: str) -> str:
+    return small_record_xml(pmid_xml=pmid)
+
+
+def record_of_title(title: str) -> str:
+    return small_record_xml(title=f"<ArticleTitle>{title}</ArticleTitle>")
+
+
+def record_of_text(text: str, attributes: str = "") -> str:
+    return small_record_xml(
+        abstract_xml=f"<Abstract><AbstractText{attributes}>{text}</AbstractText></Abstract>"
+    )
+
+
+IDS_XML = f"<PubmedData>{OWN_IDS_XML.replace('own', '&alfa;')}</PubmedData>"
+
+
 BAD_RECORDS: dict[str, tuple[str | bytes, str]] = {
-    "no PMID": (small_record_xml(pmid_xml=""), "no-pmid"),
+    "no PMID": (record_of_pmid(""), "no-pmid"),
     "no PMID but another article's": (small_record_xml(pmid_xml="", extra_xml=OTHER_PMID), "no-pmid"),
     "no citation": ("<PubmedArticle><PubmedData/></PubmedArticle>", "no-pmid"),
     "an empty record": ("<PubmedArticle/>", "no-pmid"),
-    "a PMID outside the citation": (
-        "<PubmedArticle><PMID>5</PMID><MedlineCitation/></PubmedArticle>",
-        "no-pmid",
-    ),
-    "a PMID of letters": (small_record_xml(pmid_xml='<PMID Version="1">5-a</PMID>'), "bad-pmid"),
-    "an empty PMID": (small_record_xml(pmid_xml='<PMID Version="1"> </PMID>'), "bad-pmid"),
-    "PMID zero": (small_record_xml(pmid_xml='<PMID Version="1">0</PMID>'), "bad-pmid"),
-    "a negative PMID": (small_record_xml(pmid_xml='<PMID Version="1">-5</PMID>'), "bad-pmid"),
-    "a PMID beyond 31 bits": (small_record_xml(pmid_xml='<PMID Version="1">2147483648</PMID>'), "bad-pmid"),
-    "a PMID of thousands of digits": (small_record_xml(pmid_xml=f"<PMID>{'9' * 9000}</PMID>"), "bad-pmid"),
-    "a PMID of digits far apart": (small_record_xml(pmid_xml=f"<PMID>5{' ' * 900}5</PMID>"), "bad-pmid"),
-    "a PMID in foreign digits": (small_record_xml(pmid_xml='<PMID Version="1">٤٢</PMID>'), "bad-pmid"),
-    "a version too high": (small_record_xml(pmid_xml='<PMID Version="10000">5</PMID>'), "bad-version"),
-    "a version in foreign digits": (small_record_xml(pmid_xml='<PMID Version="٤">5</PMID>'), "bad-version"),
-    "a version of letters": (small_record_xml(pmid_xml='<PMID Version="one">5</PMID>'), "bad-version"),
-    "an empty version": (small_record_xml(pmid_xml='<PMID Version="">5</PMID>'), "bad-version"),
+    "a PMID outside": ("<PubmedArticle><PMID>5</PMID><MedlineCitation/></PubmedArticle>", "no-pmid"),
+    "a PMID of letters": (record_of_pmid('<PMID Version="1">5-a</PMID>'), "bad-pmid"),
+    "an empty PMID": (record_of_pmid('<PMID Version="1"> </PMID>'), "bad-pmid"),
+    "PMID zero": (record_of_pmid('<PMID Version="1">0</PMID>'), "bad-pmid"),
+    "a negative PMID": (record_of_pmid('<PMID Version="1">-5</PMID>'), "bad-pmid"),
+    "a PMID beyond 31 bits": (record_of_pmid('<PMID Version="1">2147483648</PMID>'), "bad-pmid"),
+    "a PMID of thousands of digits": (record_of_pmid(f"<PMID>{'9' * 9000}</PMID>"), "bad-pmid"),
+    "a PMID of digits far apart": (record_of_pmid(f"<PMID>5{' ' * 900}5</PMID>"), "bad-pmid"),
+    "a PMID in foreign digits": (record_of_pmid('<PMID Version="1">٤٢</PMID>'), "bad-pmid"),
+    "a version too high": (record_of_pmid('<PMID Version="10000">5</PMID>'), "bad-version"),
+    "a version in foreign digits": (record_of_pmid('<PMID Version="٤">5</PMID>'), "bad-version"),
+    "a version of letters": (record_of_pmid('<PMID Version="one">5</PMID>'), "bad-version"),
+    "an empty version": (record_of_pmid('<PMID Version="">5</PMID>'), "bad-version"),
     "an invalid byte": (small_record_xml().encode().replace(b"title.", b"title\xff"), "invalid-utf-8"),
-    "an invalid byte in an element that is not parsed": (
-        small_record_xml().encode().replace(b"Doe", b"D\xe9"),
-        "invalid-utf-8",
-    ),
+    "one that is not parsed": (small_record_xml().encode().replace(b"Doe", b"D\xe9"), "invalid-utf-8"),
     "an open title": (small_record_xml(title="<ArticleTitle>A title."), "malformed-xml"),
-    "an open abstract": (
-        small_record_xml(abstract_xml="<Abstract><AbstractText>Some text.</AbstractText>"),
-        "malformed-xml",
-    ),
-    "an open segment": (
-        small_record_xml(abstract_xml="<Abstract><AbstractText>Some text.</Abstract>"),
-        "malformed-xml",
-    ),
-    "an open inline element": (
-        small_record_xml(title="<ArticleTitle>A <i>title.</ArticleTitle>"),
-        "malformed-xml",
-    ),
-    "crossed inline elements": (
-        small_record_xml(title="<ArticleTitle><i>A <b>title</i>.</b></ArticleTitle>"),
-        "malformed-xml",
-    ),
-    "crossed elements in a segment": (
-        small_record_xml(abstract_xml="<Abstract><AbstractText><i>A <b>x</i>.</b></AbstractText></Abstract>"),
-        "malformed-xml",
-    ),
+    "an open abstract": (record_of_text("Some text.").replace("</Abstract>", ""), "malformed-xml"),
+    "an open segment": (record_of_text("Some text.").replace("</AbstractText>", ""), "malformed-xml"),
+    "an open inline element": (record_of_title("A <i>title."), "malformed-xml"),
+    "crossed inline elements": (record_of_title("<i>A <b>title</i>.</b>"), "malformed-xml"),
+    "crossed elements in a segment": (record_of_text("<i>A <b>x</i>.</b>"), "malformed-xml"),
     "an open element that is not parsed": (small_record_xml().replace("</LastName>", ""), "malformed-xml"),
     "an additional end tag": (
         small_record_xml().replace("</LastName>", "</LastName></Initials>"),
         "malformed-xml",
     ),
-    "an unknown entity in the title": (
-        small_record_xml(title="<ArticleTitle>&alfa;-helix</ArticleTitle>"),
-        "unknown-entity",
-    ),
-    "an unknown entity in a segment": (
-        small_record_xml(abstract_xml="<Abstract><AbstractText>5 &mikro;g</AbstractText></Abstract>"),
-        "unknown-entity",
-    ),
-    "an unknown entity in a label": (
-        small_record_xml(abstract_xml="<Abstract><AbstractText Label='&alfa;'>x</AbstractText></Abstract>"),
-        "unknown-entity",
-    ),
-    "an unknown entity in an id": (
-        small_record_xml(pubmed_data_xml=f"<PubmedData>{OWN_IDS_XML.replace('own', '&alfa;')}</PubmedData>"),
-        "unknown-entity",
-    ),
-    "a bare ampersand in the title": (
-        small_record_xml(title="<ArticleTitle>AT&T</ArticleTitle>"),
-        "malformed-xml",
-    ),
-    "a bare ampersand in a segment": (
-        small_record_xml(abstract_xml="<Abstract><AbstractText>Q & A</AbstractText></Abstract>"),
-        "malformed-xml",
-    ),
-    "a forbidden character by number": (
-        small_record_xml(title="<ArticleTitle>a&#1;b</ArticleTitle>"),
-        "malformed-xml",
-    ),
-    "a forbidden character in the title": (
-        small_record_xml(title="<ArticleTitle>a\x01b</ArticleTitle>"),
-        "malformed-xml",
-    ),
-    "a prefix that is declared nowhere": (
-        small_record_xml(title="<ArticleTitle><foo:bar>x</foo:bar></ArticleTitle>"),
-        "malformed-xml",
-    ),
-    "a formula that is not closed": (
-        small_record_xml(title="<ArticleTitle><mml:math><mml:mi>x</mml:math></ArticleTitle>"),
-        "malformed-xml",
-    ),
-    "a tag without its bracket": (
-        small_record_xml(title="<ArticleTitle>x<i/</ArticleTitle>"),
-        "malformed-xml",
-    ),
+    "an unknown entity in the title": (record_of_title("&alfa;-helix"), "unknown-entity"),
+    "an unknown entity in a segment": (record_of_text("5 &mikro;g"), "unknown-entity"),
+    "an unknown entity in a label": (record_of_text("x", " Label='&alfa;'"), "unknown-entity"),
+    "an unknown entity in an id": (small_record_xml(pubmed_data_xml=IDS_XML), "unknown-entity"),
+    "a bare ampersand in the title": (record_of_title("AT&T"), "malformed-xml"),
+    "a bare ampersand in a segment": (record_of_text("Q & A"), "malformed-xml"),
+    "a forbidden character by number": (record_of_title("a&#1;b"), "malformed-xml"),
+    "a forbidden character in the title": (record_of_title("a\x01b"), "malformed-xml"),
+    "a prefix that is declared nowhere": (record_of_title("<foo:bar>x</foo:bar>"), "malformed-xml"),
+    "an open formula": (record_of_title("<mml:math><mml:mi>x</mml:math>"), "malformed-xml"),
+    "a tag without its bracket": (record_of_title("x<i/"), "malformed-xml"),
 }
 
 
