@@ -66,7 +66,7 @@ EXECUTOR: Final = Fault("an executor", lambda _: clusters.kill_by_command(cluste
 TASK_MANAGER: Final = Fault("a TaskManager, another after 10 s", _kill("TaskManager 2"), 10)
 POOL, JOB_SERVER = Fault("the pool", _kill("pool")), Fault("the job server", _kill("job server"))
 FAULTS: Final = {
-    "prism": [WORKER, Fault("Prism", _kill("Prism")), POOL],
+    "prism": [Fault("Prism", _kill("Prism"))],
     "flink": [WORKER, TASK_MANAGER, POOL, JOB_SERVER],
     "spark": [WORKER, EXECUTOR, JOB_SERVER],
 }
@@ -228,7 +228,7 @@ def serve_pubmed(folder: Path) -> Iterator[str]:
     names = [f"pubmed26n{number + 1:04d}.xml.gz" for number in range(len(files))]
     contents = {name: path.read_bytes() for name, path in zip(names, files, strict=True)}
     create_pubmed_server(folder, contents, {})
-    with FakeServer(folder, port=8070) as server:
+    with FakeServer(folder) as server:
         yield server.url
 
 

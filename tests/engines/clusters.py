@@ -24,6 +24,7 @@ EXECUTORS: Final = ("CoarseGrainedExecutorBackend",)
 
 _PORTABLE: Final = ("--runner=PortableRunner", "--job_endpoint=localhost:8099")
 _ON_POOL: Final = ("--environment_type=EXTERNAL", "--environment_config=localhost:50000")
+_POOL: Final = (sys.executable, "-m", "bioshards", "worker-pool", "--port", "50000")
 _OPENED: Final = """
 java.io java.lang java.lang.invoke java.lang.reflect java.net java.nio java.text java.time java.util
 java.util.concurrent java.util.concurrent.atomic java.util.concurrent.locks sun.net.util sun.nio.ch sun.nio.cs
@@ -103,10 +104,10 @@ class Engine:
 
 
 def make_prism(folder: Path) -> Engine:
-    """Prism, and a worker pool."""
+    """Prism, with workers in the process of the command: a busy machine starts none in Prism's minute."""
     prism = (install.get_prism(folder), "--job_port", "8099", "--serve_http=false")
-    commands = {"Prism": Command(prism, "Serving JobManagement"), "pool": _make_pool()}
-    return Engine("prism", f"Prism {install.BEAM}, a pool", commands, (*_PORTABLE, *_ON_POOL))
+    commands = {"Prism": Command(prism, "Serving JobManagement")}
+    return Engine("prism", f"Prism {install.BEAM}", commands, (*_PORTABLE, "--environment_type=LOOPBACK"))
 
 
 def make_flink(folder: Path) -> Engine:
@@ -125,7 +126,7 @@ def make_flink(folder: Path) -> Engine:
         "JobManager": make_command(_JOB_MANAGER, "Rest endpoint listening at"),
         "TaskManager 1": make_command(_TASK_MANAGER, "Successful registration at resource manager"),
         "TaskManager 2": make_command(_TASK_MANAGER, "Successful registration at resource manager"),
-        "pool": _make_pool(),
+        "pool": Command(_POOL, "worker pool at"),
         "job server": make_command(_FLINK_JOB_SERVER + _JOB_SERVER, "JobService started on"),
     }
     options = (*_PORTABLE, "--flink_master=localhost:8081", *_ON_POOL)
@@ -162,11 +163,6 @@ ENGINES: Final[dict[str, Callable[[Path], Engine]]] = {
 
 def _java(template: str, **folders: Path) -> tuple[str, ...]:
     return (*_JAVA, *(word.format(**folders) for word in template.split()))
-
-
-def _make_pool() -> Command:
-    pool = (sys.executable, "-m", "bioshards", "worker-pool", "--port", "50000")
-    return Command(pool, "worker pool at")
 
 
 class Cluster:
