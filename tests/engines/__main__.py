@@ -79,9 +79,8 @@ class Trial:
         self.work = work
         self.local = work / "local"
         self.digests: dict[str, str] = {}
-        self.fault_input = str(
-            Path(pubmed_baseline.make_baseline(work, FAULT_RECORDS, FAULT_FILES).paths[0]).parent
-        )
+        files = pubmed_baseline.make_baseline(work, FAULT_RECORDS, FAULT_FILES)
+        self.fault_input = str(files[0].parent)
         self.pipelines: dict[str, tuple[str, ...]] = {
             "fetch": ("fetch", "--input", "pubmed:", "--pubmed-url", f"{server_url}pubmed/"),
             "text_to_shards": ("text_to_shards", "--input", f"{SAMPLE}/text"),
