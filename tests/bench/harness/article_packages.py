@@ -20,10 +20,14 @@ _ARTICLE_META: Final = re.compile(rb"<article-meta[^<>]*>")
 
 
 def find_articles() -> list[Path]:
-    """Find the articles to measure with: Europe PMC's, which come from many publishers."""
+    """Find the articles to measure with: Europe PMC's, which come from many publishers.
+
+    Without real data they are the bundled sample's, but for its packages of several articles.
+    """
     data = os.environ.get("BIOSHARDS_DATA")
-    folder = Path(data, "jats", "petermr__tigr2ess") if data else PMC_SAMPLE
-    return sorted(folder.rglob("*.xml"))
+    if data:
+        return sorted(Path(data, "jats", "petermr__tigr2ess").rglob("*.xml"))
+    return sorted(PMC_SAMPLE.glob("*.[0-9].xml"))
 
 
 def write_packages(work: Path, paths: list[Path], articles: int) -> list[str]:
