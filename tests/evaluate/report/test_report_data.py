@@ -11,8 +11,6 @@ from typing import Any
 import msgspec
 import numpy
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import structs
 
 from bioshards.corpus.errors import OutputMismatchError
@@ -322,16 +320,6 @@ def test_invalid_document_numbers_are_refused(tmp_path: Path, documents: Any) ->
 
 def make_rows(correct: int) -> list[tuple[int, ...]]:
     return [(correct, 10, 10, correct, 10, 10)]
-
-
-@given(st.lists(st.integers(0, 10), min_size=1, max_size=8))
-def test_mean_and_standard_deviation_equal_numpy(correct: list[int]) -> None:
-    results = [make_result(seed=seed, rows=make_rows(count)) for seed, count in enumerate(correct)]
-    ((seeds,),) = group_by_model(results_by_path(*results)).values()
-    f1 = seeds.summarise_scores("test")["F1"]
-    values = numpy.array(correct) * 10.0
-    assert f1.mean == pytest.approx(values.mean())
-    assert f1.sd == pytest.approx(values.std(ddof=0))
 
 
 def test_seeds_are_ascending_and_models_in_order() -> None:
