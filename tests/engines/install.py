@@ -82,8 +82,7 @@ def get_job_server(folder: Path, runner: str) -> Path:
     """
     modules = (runner, "beam-runners-java-job-service")
     artifacts = [("org.apache.beam", module, BEAM_JAVA) for module in modules]
-    if "flink" in runner:  # Spark brings its own
-        artifacts.append(("org.slf4j", "slf4j-simple", "1.7.36"))
+    artifacts.append(("org.slf4j", "slf4j-simple", "1.7.36"))  # for its log, which says that it serves
     return get_jars(folder, f"{runner}-{BEAM_JAVA}", artifacts)
 
 
