@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
+from bioshards.corpus.cpus import count_cpus
 from bioshards.corpus.errors import FAILED, OK
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.command_line import CommandResult, run_command
@@ -215,9 +215,7 @@ class ContaminationOptions:
             parse=int_at_least(1),
         ),
     ] = DEFAULT_MIN_SHARED_NGRAMS
-    workers: Annotated[int, Option("processes (default: %(default)s)", parse=worker_count)] = (
-        os.cpu_count() or 1
-    )
+    workers: Annotated[int, Option("processes (default: %(default)s)", parse=worker_count)] = count_cpus()
 
     def run(self, progress: Progress) -> CommandResult:
         """Find benchmark texts in a pretraining corpus."""

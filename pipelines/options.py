@@ -11,7 +11,6 @@ import contextlib
 import functools
 import io
 import logging
-import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +19,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Generic, Literal, NoReturn, TypeVar
 
+from bioshards.corpus.cpus import count_cpus
 from bioshards.corpus.download.sources import SOURCES
 from bioshards.corpus.errors import UsageError, find_nearest, suggest_nearest
 from bioshards.corpus.preset_names import explain_absent_presets
@@ -121,11 +121,11 @@ class RunOptions(ABC):
     workers: Annotated[
         int,
         _run_option(
-            "local processes, no more than there are files (default: one for each core, %(default)s); "
-            "a --runner has its own option",
+            "local processes, no more than there are files (default: one for each CPU that may be used, "
+            "%(default)s); a --runner has its own option",
             parse=worker_count,
         ),
-    ] = os.cpu_count() or 1
+    ] = count_cpus()
     force: Annotated[
         bool,
         _run_option(

@@ -21,6 +21,7 @@ import torch.distributed as distributed
 from torch.distributed.distributed_c10d import Store
 from torch.distributed.rendezvous import rendezvous
 
+from bioshards.corpus.cpus import count_cpus
 from bioshards.corpus.errors import InvalidValueError, RunError, UserError, shorten_list
 
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -38,7 +39,6 @@ _DIGEST_LENGTH: Final = 12
 _TORCHRUN_VARIABLES: Final = (("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0"))
 _TORCHRUN_ID: Final = "TORCHELASTIC_RUN_ID"
 """Variable that torchrun alone sets.  The shell that started a process by hand may end before it."""
-_CPU_QUOTA_FILE: Final = "/sys/fs/cgroup/cpu.max"
 _SIBLINGS_FILE: Final = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 
 
@@ -270,10 +270,7 @@ def count_cores() -> int:
                 cores.add(file.read())
         except OSError:
             cores.add(str(cpu))
-    with contextlib.suppress(OSError, ValueError), open(_CPU_QUOTA_FILE) as file:
-        quota, period = map(int, file.read().split())  # "max 100000": no limit
-        return max(1, min(len(cores), quota // period))
-    return len(cores)
+    return min(len(cores), count_cpus())
 
 
 def choose_precision(device: torch.device) -> Precision:

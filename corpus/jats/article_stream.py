@@ -59,8 +59,7 @@ def iter_articles(file: ByteStream, report: DecodingReport | None = None, name: 
     counts them; of an article over the size limit, a :class:`~.element_stream.LongElement`.
 
     Args:
-        report: counts the file if its encoding is not the declared one, and gets the name of a page of a longer
-            list.
+        report: counts a file in another encoding than it declares, and names a page of a longer list.
         name: name of the file.
 
     Raises:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
+from bioshards.corpus.cpus import count_cpus
 from bioshards.corpus.errors import OK, USAGE_ERROR, InvalidValueError, escape_line, suggest_nearest
 from bioshards.corpus.languages import parse_language
 
@@ -375,11 +376,11 @@ def int_at_least(lowest: int) -> Callable[[str], int]:
 
 
 def worker_count(text: str) -> int:
-    """Parse a number of local processes; more than the machine has cores are capped, with a notice."""
-    workers, cores = int_at_least(1)(text), os.cpu_count() or 1
-    if workers > cores:
-        print(f"notice: {text} workers are more than this machine's cores: {cores} run", file=sys.stderr)
-    return min(workers, cores)
+    """Parse a number of local processes; more than this process may use CPUs are capped, with a notice."""
+    workers, cpus = int_at_least(1)(text), count_cpus()
+    if workers > cpus:
+        print(f"notice: {text} workers are more than this process may use CPUs: {cpus} run", file=sys.stderr)
+    return min(workers, cpus)
 
 
 worker_count.__name__ = "whole number"

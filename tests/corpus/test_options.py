@@ -132,6 +132,6 @@ def test_home_directory_is_expanded_in_every_path(monkeypatch: pytest.MonkeyPatc
 def test_more_workers_than_cores_are_capped(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.setattr("bioshards.corpus.ui.options.count_cpus", lambda: 4)
     assert [worker_count("4"), worker_count("1000")] == [4, 4]
-    assert capsys.readouterr().err == "notice: 1000 workers are more than this machine's cores: 4 run\n"
+    assert capsys.readouterr().err == "notice: 1000 workers are more than this process may use CPUs: 4 run\n"

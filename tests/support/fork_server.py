@@ -27,6 +27,8 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from types import SimpleNamespace
 
+from bioshards.corpus.cpus import count_cpus
+
 Overrides = Mapping[str, object]
 """Names in a process' modules (``bioshards.corpus.storage.parallel:AT_A_TIME``), and what they are set to
 there.
@@ -166,7 +168,7 @@ def _run_command(
         module = pkgutil.resolve_name(module_name)
         getattr(module, attribute)  # raises AttributeError for a misspelt override
         setattr(module, attribute, value)
-    workers = int(argv[argv.index("--workers") + 1]) if "--workers" in argv else os.cpu_count() or 1
+    workers = int(argv[argv.index("--workers") + 1]) if "--workers" in argv else count_cpus()
     idle_workers = [_ForkedWorker() for _ in range(workers)] if workers > 1 else []
 
     def start_worker(

@@ -22,12 +22,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bioshards.corpus.cpus import count_cpus
 from bioshards.corpus.errors import InvalidValueError, UserError
 from bioshards.corpus.manifest import (
+    DocumentsManifest,
     ManifestError,
     ManifestNotFoundError,
     PretrainingManifest,
     Shard,
+    VocabularyManifest,
     read_manifest,
 )
 from bioshards.corpus.output.output_layout import FORMAT
@@ -231,7 +234,7 @@ class PretrainingDataset:
         total = sum(shard.bytes for shard in self._shards)
         with (
             progress.bar("verifying the shards", total, "B") as bar,
-            ThreadPoolExecutor(os.cpu_count()) as threads,
+            ThreadPoolExecutor(count_cpus()) as threads,
         ):
             futures = [
                 threads.submit(_verify_checksum, os.path.join(self._folder, shard.file), shard.sha256, bar)
@@ -273,10 +276,14 @@ def manifest_of(folder: str) -> PretrainingManifest:
     except ManifestError as error:
         raise TrainingDataError(f"{error}.") from error
     if not isinstance(manifest, PretrainingManifest):
-        raise TrainingDataError(
-            f"{folder} is an output of {manifest.pipeline}, not of {PIPELINE}. Build a pretraining set from "
-            f"it: beam run {PIPELINE} --input {folder} ..."
-        )
+        remedy = f"Give the --output of beam run {PIPELINE}"
+        if isinstance(manifest, DocumentsManifest):
+            remedy = f"Build a pretraining set from it: beam run {PIPELINE} --input {folder} ..."
+        elif isinstance(manifest, VocabularyManifest):
+            remedy = (
+                f"Build a pretraining set with it: beam run {PIPELINE} --input DOCUMENTS --vocab {folder} ..."
+            )
+        raise TrainingDataError(f"{folder} is an output of {manifest.pipeline}, not of {PIPELINE}. {remedy}")
     if manifest.config.format != FORMAT:
         raise TrainingDataError(
             f"{folder} was built by another version of bioshards (format {manifest.config.format}, expected "

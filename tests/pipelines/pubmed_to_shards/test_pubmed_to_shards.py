@@ -109,7 +109,7 @@ def test_processes_without_an_item_are_not_started(
         counts.append(workers)
         raise RuntimeError
 
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("bioshards.corpus.ui.options.count_cpus", lambda: 2)
     monkeypatch.setattr(local_runner, "set_workers", stop)
     inputs = ("--input", f"{PUBMED_SAMPLE}/{names}")
     assert run("--workers", 2, *inputs, *options, "--output", tmp_path / "out") == 1

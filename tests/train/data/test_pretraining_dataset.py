@@ -17,14 +17,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from bioshards.corpus.manifest import write_manifest
 from bioshards.corpus.shards import document_schema
 from bioshards.corpus.shards.pretraining_schema import make_schema
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.train.data.pretraining_dataset import (
     PretrainingDataset,
     TrainingDataError,
     open_validation_set,
 )
+from tests.support.corpus.manifests import of_vocabulary
 from tests.support.corpus.synthetic_documents import make_document
 from tests.support.corpus.synthetic_documents import write_document_dir as put_documents
 from tests.support.outputs import load_manifest
@@ -232,6 +235,15 @@ def test_documents_are_refused(tmp_path: Path) -> None:
     message = read_open_error(folder)
     assert "is an output of pubmed_to_shards, not of shards_to_pretraining" in message
     assert f"Build a pretraining set from it: beam run shards_to_pretraining --input {folder}" in message
+
+
+def test_a_vocabulary_is_refused(tmp_path: Path) -> None:
+    write_manifest(LocalStorage(), f"{tmp_path}/manifest.json", of_vocabulary([], {}, []))
+    message = read_open_error(tmp_path)
+    assert message.endswith(
+        f"{tmp_path} is an output of vocab, not of shards_to_pretraining. Build a pretraining set with it: "
+        f"beam run shards_to_pretraining --input DOCUMENTS --vocab {tmp_path} ..."
+    )
 
 
 @pytest.mark.parametrize(

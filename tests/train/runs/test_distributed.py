@@ -20,6 +20,7 @@ import pytest
 import torch
 from torch.distributed import HashStore  # type: ignore[attr-defined,unused-ignore]
 
+from bioshards.corpus import cpus
 from bioshards.train import distributed
 from bioshards.train.distributed import LostProcessError, ProcessGroup, ProcessMismatchError
 from tests.support.train.trainer_processes import (
@@ -414,7 +415,8 @@ def test_threads_are_the_physical_cores_that_a_process_may_use(
         (tmp_path / "cpu.max").write_text(quota + "\n")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))
     monkeypatch.setattr(distributed, "_SIBLINGS_FILE", f"{tmp_path}/{{}}")
-    monkeypatch.setattr(distributed, "_CPU_QUOTA_FILE", f"{tmp_path}/cpu.max")
+    monkeypatch.setattr(cpus, "_GROUPS_FOLDER", str(tmp_path))
+    monkeypatch.setattr(cpus, "_PROCESS_GROUPS", str(tmp_path / "no groups"))
     assert distributed.count_cores() == cores
     monkeypatch.setattr(torch, "set_num_threads", lambda _: None)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
