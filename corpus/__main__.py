@@ -5,6 +5,7 @@ What a command needs is imported by its function, so that ``--help`` does not wa
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from bioshards.corpus.errors import FAILED, INTERRUPTED, OK, InvalidValueError
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.command_line import report_error
 from bioshards.corpus.ui.options import Argument, Option, parse_command
-from bioshards.corpus.ui.terminal import escape_output, write_data
+from bioshards.corpus.ui.terminal import discard, escape_output, get_raw_stream, write_data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run_command(options)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard(get_raw_stream(sys.stdout))
         return OK
     except KeyboardInterrupt:
         print("\nstopped: run the same command again", file=sys.stderr)
@@ -119,10 +120,11 @@ def export(options: ExportOptions) -> int:
             print(path)
         return OK
     separator = ""
-    for batch in batches:
-        text = format_documents(batch, options.format)
-        write_data(separator + (text.removesuffix("\n") if is_text else text))
-        separator = "\n" if is_text else ""
+    with contextlib.closing(batches):  # a thread of Arrow that reads on when the process ends aborts it
+        for batch in batches:
+            text = format_documents(batch, options.format)
+            write_data(separator + (text.removesuffix("\n") if is_text else text))
+            separator = "\n" if is_text else ""
     return OK
 
 

@@ -7,6 +7,7 @@ neither Beam nor the libraries of an extra before it runs.
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -131,6 +132,9 @@ def _run_pipeline(name: str, argv: Sequence[str], typed: str) -> int:
     parser.prog = typed
     options, beam_args = parser.parse_known_options(argv)
     options.check()
+    if not any(word.startswith("--runner") for word in beam_args):
+        # Errors reach people as our own lines. Before Beam is imported, which warns of what it does not need.
+        logging.getLogger().setLevel(logging.CRITICAL)
     from bioshards.pipelines.run import make_command_line
 
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import sys
@@ -229,8 +228,6 @@ def _make_context(line: CommandLine, path_options: Sequence[PathOption], is_dry_
             raise UsageError(f"{path} is local as it is written; a bucket is {match[1]}://BUCKET/FOLDER")
     has_runner = any(arg.startswith("--runner") for arg in line.beam_args)
     is_on_dataflow = dataflow_settings.is_dataflow_runner(line.beam_args)
-    if not has_runner:
-        logging.getLogger().setLevel(logging.CRITICAL)  # errors reach people as our own lines
     remote_paths = {path for path in paths if "://" in path}
     local = LocalStorage(checks_locks=not has_runner)
     if not line.beam_args and not remote_paths:

@@ -7,6 +7,7 @@ They are escaped here, whatever prints them.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO, cast
@@ -15,14 +16,26 @@ from bioshards.corpus.errors import escape_controls
 
 
 class EscapedStream:
-    """A text stream that writes control characters as ``\\x1b``; :attr:`raw` writes them as they are."""
+    """A text stream that writes control characters as ``\\x1b``; :attr:`raw` writes them as they are.
+
+    A pipe whose reader has ended (``bioshards list | head -1``) takes the rest in silence.
+    """
 
     def __init__(self, raw: TextIO) -> None:
         self.raw = raw
 
     def write(self, text: str) -> int:
-        self.raw.write(escape_controls(text))
+        try:
+            self.raw.write(escape_controls(text))
+        except BrokenPipeError:
+            discard(self.raw)
         return len(text)
+
+    def flush(self) -> None:
+        try:
+            self.raw.flush()
+        except BrokenPipeError:
+            discard(self.raw)
 
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -30,6 +43,14 @@ class EscapedStream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.raw, name)
+
+
+def discard(stream: TextIO) -> None:
+    """Let a stream whose reader has ended write to nowhere, what it has buffered too."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    with contextlib.suppress(OSError):  # a stream in memory has no number
+        os.dup2(null, stream.fileno())
+    os.close(null)
 
 
 def escape_stream(stream: TextIO) -> TextIO:
@@ -45,12 +66,17 @@ def get_raw_stream(stream: TextIO) -> TextIO:
 
 @contextlib.contextmanager
 def escape_output() -> Iterator[None]:
-    """Escape what is printed; it decorates the function of each command."""
+    """Escape what is printed, and write it out at the end; it decorates the function of each command."""
     with (
-        contextlib.redirect_stdout(escape_stream(sys.stdout)),
+        contextlib.redirect_stdout(escape_stream(sys.stdout)) as stdout,
         contextlib.redirect_stderr(escape_stream(sys.stderr)),
     ):
-        yield
+        try:
+            yield
+        finally:
+            if stdout is not None:
+                with contextlib.suppress(OSError):  # a full disk: Python says so when it ends
+                    stdout.flush()
 
 
 def write_data(text: str) -> None:

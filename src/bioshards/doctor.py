@@ -1,6 +1,5 @@
 """``bioshards doctor``: one line for each thing that a run needs of this machine."""
 
-import contextlib
 import http.client
 import os
 import re
@@ -15,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Literal
 
+from bioshards.corpus.cpus import count_cpus
 from bioshards.corpus.errors import describe_install, quote
 from bioshards.corpus.ui.options import Argument, OptionParser
 from bioshards.corpus.ui.terminal import escape_output
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     for command in ("run", *_EXTRA_BY_COMMAND):
         _report(f"bioshards {command}", runs[command], "runs" if runs[command] else "does not run")
     memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    _report("cores, memory", True, f"{os.cpu_count()} cores, {memory_gb:,.0f} GB")
+    _report("cores, memory", True, f"{count_cpus()} cores, {memory_gb:,.0f} GB")
     for folder in (os.getcwd(), tempfile.gettempdir()):
         free_gb = shutil.disk_usage(folder).free / 1e9
         _report("disk", free_gb >= 10, f"{free_gb:,.0f} GB free in {folder}: all of PubMed needs 120")
@@ -79,8 +79,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _report(name: str, is_ok: bool, detail: str) -> None:
-    with contextlib.suppress(BrokenPipeError):  # doctor | head
-        print(f"{'ok' if is_ok else 'missing':8} {name:22} {detail}", flush=True)
+    print(f"{'ok' if is_ok else 'missing':8} {name:22} {detail}", flush=True)
 
 
 def _check_libraries(extra: str, libraries: Sequence[str]) -> bool:

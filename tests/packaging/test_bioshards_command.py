@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import email.message
 import http.client
+import os
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,7 @@ import bioshards
 from bioshards.__main__ import main
 from bioshards.corpus.errors import describe_install
 from bioshards.pipelines.cli import PIPELINES
+from tests.support.vocab.synthetic_corpora import write_abstracts
 
 Capture = pytest.CaptureFixture[str]
 DiskUsage = namedtuple("DiskUsage", "total used free")
@@ -61,6 +63,47 @@ def test_unknown_command_names_the_nearest(capsys: Capture) -> None:
         capsys.readouterr().err
         == "bioshards: unknown command 'vocap' (did you mean vocab?). See bioshards --help\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("list", 0),
+        ("", 2),
+        ("run fetch --help", 0),
+        ("train --help", 0),
+        ("corpus export {documents}", 0),
+        ("corpus verify {missing}", 2),
+        ("show {documents} --first 3", 0),
+        ("run shards_to_words --input {documents} --output {new} --dry-run", 0),
+    ],
+)
+def test_closed_pipe_changes_neither_the_exit_status_nor_standard_error(
+    words: str, code: int, tmp_path: Path
+) -> None:
+    documents = write_abstracts(tmp_path / "documents", one=range(1, 400))
+    places = {"documents": documents, "missing": tmp_path / "missing", "new": tmp_path / "new"}
+    command = [sys.executable, "-m", "bioshards", *words.format(**places).split()]
+    open_end = subprocess.run(command, capture_output=True, text=True, check=False)
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with open(write_end, "wb") as pipe:
+        closed = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
+    assert (closed.returncode, closed.stderr) == (open_end.returncode, open_end.stderr)
+    assert closed.returncode == code
+
+
+def test_beam_warns_of_no_library_that_the_core_does_not_need(tmp_path: Path) -> None:
+    documents = write_abstracts(tmp_path / "documents", one=range(1, 4))
+    command = ["run", "shards_to_words", "--input", str(documents), "--output", str(tmp_path / "words")]
+    script = (
+        "import sys; sys.modules['apitools'] = None; from bioshards.__main__ import main; "
+        f"code = main({[*command, '--workers', '1']}); "
+        "assert 'apache_beam.io.gcp.internal.clients.bigquery' in sys.modules; sys.exit(code)"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert run.returncode == 0
+    assert "WARNING" not in run.stderr
 
 
 def test_doctor_names_what_is_missing(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
