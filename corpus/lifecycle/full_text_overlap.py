@@ -15,7 +15,7 @@ Of each shard only the columns with ids are read: 0.3 % of the bytes of articles
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -122,7 +122,7 @@ def read_keys(storage: Storage, folder: str, shards: Sequence[Shard]) -> Iterato
     def read_shard(shard: Shard) -> list[pa.RecordBatch]:
         return [
             _select_keys(batch)
-            for batch in document_shards.read_file(storage, f"{folder}/{shard.file}", columns)
+            for batch in document_shards.read_checked_file(storage, f"{folder}/{shard.file}", columns)
         ]
 
     for batches in prefetch_map(storage, read_shard, shards):
@@ -266,7 +266,9 @@ def read(storage: Storage, folder: str, abstracts_folder: str) -> pa.Table:
     return table
 
 
-def exclude_ids(documents: Iterable[pa.RecordBatch], ids: pa.ChunkedArray) -> Iterator[pa.RecordBatch]:
+def exclude_ids(
+    documents: Iterable[pa.RecordBatch], ids: pa.ChunkedArray
+) -> Generator[pa.RecordBatch, None, None]:
     """Yield the documents without those of the given ids.
 
     Args:

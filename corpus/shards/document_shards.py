@@ -11,14 +11,15 @@ them, none.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bioshards.corpus.errors import UserError
+from bioshards.corpus.errors import BioshardsError, UserError, quote
 from bioshards.corpus.manifest import (
     DOCUMENT_PIPELINES,
     DocumentsManifest,
@@ -161,7 +162,7 @@ def read_documents_manifest(
 
 def read_directory(
     storage: Storage, folder: str, columns: Sequence[str] | None = None
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, None]:
     """Yield all record batches of a finished directory, in the order of its shards.
 
     Args:
@@ -188,7 +189,30 @@ def read_shards(
     """
     for shard in manifest_entries:
         check_shard(storage, folder, shard)
-        yield from read_file(storage, f"{folder}/{shard.file}", columns)
+        yield from read_checked_file(storage, f"{folder}/{shard.file}", columns)
+
+
+def read_checked_file(storage: Storage, path: str, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    """Yield the record batches of a shard that is as its manifest lists it, as :func:`read_file`.
+
+    Raises:
+        DamagedShardError: whoever wrote shard and manifest wrote no documents.
+    """
+    with _explain_damage(path):
+        yield from read_file(storage, path, columns)
+
+
+@contextlib.contextmanager
+def _explain_damage(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        if isinstance(error, OSError) and (error.errno or isinstance(error, BioshardsError)):
+            raise
+        raise DamagedShardError(
+            f"{path} is damaged: {quote(str(error)).rstrip('.')}. Copy it again, or delete it and run the "
+            "command that wrote it"
+        ) from error
 
 
 def check_shard(storage: Storage, folder: str, shard: Shard) -> None:
@@ -212,15 +236,19 @@ def read_rows(
     Args:
         rows: 0-based numbers of the rows, ascending, at least one.
         columns: names of the columns to read; None for all.
+
+    Raises:
+        DamagedShardError: the shard cannot be read.
     """
     start = 0
-    for batch in read_file(storage, path, columns):
-        end = start + batch.num_rows
-        if chosen := [row - start for row in rows if start <= row < end]:
-            yield from batch.take(pa.array(chosen)).to_pylist()
-        if rows[-1] < end:
-            return
-        start = end
+    with _explain_damage(path):
+        for batch in read_file(storage, path, columns):
+            end = start + batch.num_rows
+            if chosen := [row - start for row in rows if start <= row < end]:
+                yield from batch.take(pa.array(chosen)).to_pylist()
+            if rows[-1] < end:
+                return
+            start = end
 
 
 def read_file(storage: Storage, path: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:

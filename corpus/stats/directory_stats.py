@@ -202,7 +202,7 @@ def _compute_split_stats(
 ) -> dict[str, Any]:
     lengths, labels = Counter[int](), Counter[int]()
     single_segment_rows = 0
-    for batch in _iter_batches(arrow_io.read_stream, storage, folder, shards, columns=None):
+    for batch in _iter_batches(_read_rows, storage, folder, shards, columns=None):
         lengths.update(count_values(pc.list_value_length(batch["input_ids"])))
         single_segment_rows += pc.sum(pc.equal(batch["split"], 0), min_count=0).as_py()
         if "label" in batch.schema.names:
@@ -219,6 +219,19 @@ def _compute_split_stats(
         },
         "row_lengths": row_lengths,
     }
+
+
+def _read_rows(storage: Storage, path: str, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    """Yield the record batches of a shard of rows.
+
+    Raises:
+        pyarrow.ArrowInvalid: values point outside of the file, or are missing.
+    """
+    for batch in arrow_io.read_stream(storage, path, columns):
+        batch.validate(full=True)
+        if any(column.null_count for column in batch.columns):
+            raise pa.ArrowInvalid("a row lacks a value")
+        yield batch
 
 
 def _compute_ratio(part: int, whole: int) -> float | None:

@@ -86,6 +86,11 @@ def quote_excerpt(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
+def parse_number(text: str) -> int | None:
+    """Return the whole number of a text of digits; None if it is none, or has over 18 digits."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
+
+
 @dataclass(frozen=True, slots=True)
 class JsonValue:
     """A value in a JSON file, with typed access; errors name its location.

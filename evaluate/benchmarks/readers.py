@@ -29,6 +29,7 @@ from bioshards.evaluate.benchmarks.formats import (
     get_only_path,
     iter_archive,
     map_label,
+    parse_number,
     parse_xml,
     quote_excerpt,
     read_bytes,
@@ -206,10 +207,11 @@ def _read_pico_abstract(
         if len(labels) != len(words):
             raise BenchmarkFileError(path, None, f"it has {len(labels)} numbers for {len(words)} tokens")
         for index, label in enumerate(labels):
-            if not (label.isascii() and label.isdecimal()):
+            number = parse_number(label)
+            if number is None:
                 reason = f"it should hold a number for each token, not {quote_excerpt(label)}"
                 raise BenchmarkFileError(path, None, reason)
-            if int(label):
+            if number:
                 tags[index] = f"I-{PICO_ELEMENTS[element]}"
     ends = [*(index + 1 for index, word in enumerate(words) if word == "."), len(words)]
     return [
@@ -418,15 +420,16 @@ def _parse_pubtator_document(path: str, block: Sequence[tuple[int, str]]) -> Lab
             raise BenchmarkFileError(path, line_number, reason)
         if len(columns) == 3:
             continue
-        start, end, expected_text, entity_type = columns[:4]
-        if not (start + end).isdecimal() or not start or not end:
-            reason = f"offsets should be numbers, not {quote_excerpt(start)} and {quote_excerpt(end)}"
-            raise BenchmarkFileError(path, line_number, reason)
-        found = text[int(start) : int(end)]
+        expected_text, entity_type = columns[2:4]
+        start, end = map(parse_number, columns[:2])
+        if start is None or end is None:
+            excerpts = " and ".join(map(quote_excerpt, columns[:2]))
+            raise BenchmarkFileError(path, line_number, f"offsets should be numbers, not {excerpts}")
+        found = text[start:end]
         if found != expected_text or not expected_text:
             reason = f"from {start} to {end} is {quote_excerpt(found)}, not {quote_excerpt(expected_text)}"
             raise BenchmarkFileError(path, line_number, reason)
-        mentions.append(f"{int(start)}-{int(end)} {entity_type.upper()}")
+        mentions.append(f"{start}-{end} {entity_type.upper()}")
     return LabelledText(pmid, text, frozenset(mentions), document_id=pmid)
 
 
@@ -472,19 +475,21 @@ def read_chemprot_pairs(
         texts[pmid] = f"{title}\t{abstract}"
     entities: dict[str, dict[str, Mention]] = defaultdict(dict)
     entity_rows = _read_plain_rows(entities_path, "PMID", "id", "type", "start", "end", "text")
-    for line, (pmid, entity_id, entity_type, start, end, _) in entity_rows:
+    for line, (pmid, entity_id, entity_type, *offsets, _) in entity_rows:
         if entity_type not in _CHEMPROT_TYPES:
             reason = f"the type {entity_type!r} is none of {', '.join(_CHEMPROT_TYPES)}"
             raise BenchmarkFileError(entities_path, line, reason)
         if pmid not in texts:
             raise BenchmarkFileError(entities_path, line, f"there is no abstract {pmid}")
         size = len(texts[pmid])
-        if not (start.isdecimal() and end.isdecimal() and int(start) < int(end) <= size):
-            reason = f"{start} to {end} is not within abstract {pmid} of {size} characters"
+        start, end = map(parse_number, offsets)
+        if start is None or end is None or not start < end <= size:
+            places = " to ".join(offset[:20] for offset in offsets)
+            reason = f"{places} is not within abstract {pmid} of {size} characters"
             raise BenchmarkFileError(entities_path, line, reason)
         if entity_id in entities[pmid]:
             raise BenchmarkFileError(entities_path, line, f"{entity_id} is given twice in abstract {pmid}")
-        entities[pmid][entity_id] = Mention(int(start), int(end), _CHEMPROT_TYPES[entity_type])
+        entities[pmid][entity_id] = Mention(start, end, _CHEMPROT_TYPES[entity_type])
     groups: dict[tuple[str, frozenset[str]], str] = {}
     relation_rows = _read_plain_rows(relations_path, "PMID", "group", "evaluated", "type", "Arg1", "Arg2")
     for line, (pmid, group, _, _, *arguments) in relation_rows:
@@ -524,7 +529,7 @@ def _find_sentence_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 DDI_DEV_FILES: Final = 90
-_DDI_OFFSETS: Final = re.compile(r"\d+-\d+(;\d+-\d+)*")
+_DDI_OFFSETS: Final = re.compile(r"\d{1,9}-\d{1,9}(;\d{1,9}-\d{1,9})*", re.ASCII)
 
 
 def read_ddi(files: PathsByName, labels: Sequence[str]) -> RecordsBySplit:
@@ -586,7 +591,7 @@ def _parse_drug(path: str, entity: etree._Element, text: str) -> Mention:
     """Return the mention of a drug; ``charOffset`` is ``5-9`` or ``5-9;12-14``, ends included."""
     offsets = _get_attribute(path, entity, "charOffset")
     if not _DDI_OFFSETS.fullmatch(offsets):
-        raise _make_error(path, entity, f"charOffset should be like 5-9, not {offsets!r}")
+        raise _make_error(path, entity, f"charOffset should be like 5-9, not {quote_excerpt(offsets)}")
     numbers = [int(number) for number in re.findall(r"\d+", offsets)]
     start, end = min(numbers), max(numbers) + 1
     if end > len(text):

@@ -15,6 +15,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from bioshards.vocab import __main__ as vocab
 from bioshards.vocab.encode import Encoder
+from bioshards.vocab.tokenizer import sentencepiece_model
 from bioshards.vocab.tokenizer.pretokenizer import Casing
 from tests.support.outputs import load_manifest, published_digests
 from tests.support.real_data import DATA, needs_data
@@ -292,6 +293,12 @@ def test_unusable_files_are_refused(read_adopt_error: Any, tmp_path: Path) -> No
     for content in (b"", b"no model", make_spiece_model()[:5000]):
         file.write_bytes(content)
         assert f"{file} is no SentencePiece model" in read_adopt_error(file)
+    model = make_spiece_model()
+    charsmap = model.index(sentencepiece_model.parse_model(model).charsmap)
+    file.write_bytes(model[:charsmap] + b"\xff\xff\xff\xff" + model[charsmap + 4 :])
+    assert f"{file} is a SentencePiece model with rules of a normaliser that are damaged" in read_adopt_error(
+        file
+    )
     bpe = Tokenizer(models.BPE({"a": 0}, [], unk_token="a"))
     bpe.pre_tokenizer, bpe.decoder = pre_tokenizers.ByteLevel(), decoders.ByteLevel()
     bpe.save(str(tmp_path / "tokenizer.json"))

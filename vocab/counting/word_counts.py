@@ -44,6 +44,8 @@ SCHEMA: Final = pa.schema([("word", pa.string()), ("count", pa.int64()), ("valid
 _MAX_PENDING_ROWS: Final = 4_000_000
 """Rows that are added up at once while a bucket is merged, about 200 MB."""
 _HASH_RANGE: Final = 1 << 32
+_MAX_DIGITS: Final = 18
+"""Digits of a count, an int64 in Arrow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +126,8 @@ def count_shard_words(
     """Count the words of a shard; call ``on_documents`` with each number of counted documents."""
 
     def iter_batches() -> Iterator[pa.RecordBatch]:
-        for batch in document_shards.read_file(
-            storage, f"{folder}/{shard.file}", ["id", "pmid", "sentences"]
-        ):
+        columns = ["id", "pmid", "sentences"]
+        for batch in document_shards.read_checked_file(storage, f"{folder}/{shard.file}", columns):
             yield batch
             on_documents(batch.num_rows)
 
@@ -219,9 +220,10 @@ def read_frequent_counts(file: BinaryIO, max_words: int | None) -> tuple[Counter
     last_count = None
     for line_number, line in enumerate(file, 1):
         word, _, count = line.decode().rstrip("\n").rpartition("\t")
-        if not word or not count.isdecimal() or (last_count is not None and int(count) > last_count):
+        is_number = count.isascii() and count.isdecimal() and len(count) <= _MAX_DIGITS
+        if not word or not is_number or (last_count is not None and int(count) > last_count):
             raise InvalidValueError(
-                f"line {line_number} is not a word, a tab and a count, the most frequent first: {line!r}"
+                f"line {line_number} is not a word, a tab and a count, the most frequent first: {line[:99]!r}"
             )
         last_count = int(count)
         if len(word_counts) == max_words:

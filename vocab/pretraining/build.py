@@ -238,7 +238,7 @@ class _Builder:
         with RejectWriter(job.storage, f"{job.output.path}/rejected/{group.name}.jsonl") as rejects:
             for shard in group.shards:
                 path = f"{group.folder}/{shard.file}"
-                for batch in document_shards.read_file(job.storage, path, _COLUMNS):
+                for batch in document_shards.read_checked_file(job.storage, path, _COLUMNS):
                     progress_notes.add_units(len(batch))
                     self._documents += len(batch)
                     is_overlap = pc.is_in(batch["id"], value_set=overlap_ids)

@@ -83,7 +83,7 @@ def read_overlap_ids(
     id_batches = [
         batch["id"]
         for shard in shards
-        for batch in document_shards.read_file(storage, f"{folder}/{shard.file}", ["id"])
+        for batch in document_shards.read_checked_file(storage, f"{folder}/{shard.file}", ["id"])
     ]
     shard_ids = pa.chunked_array(id_batches, pa.string()).combine_chunks()
     listed_ids = [_read_list_ids(storage, *overlap_list, folder) for overlap_list in overlap_lists]

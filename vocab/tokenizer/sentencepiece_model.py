@@ -96,7 +96,10 @@ def _find_unsupported(
         return f"with pieces of the kind {min(kinds).name}"
     if [piece.text for piece in pieces if piece.kind == PieceKind.UNKNOWN] != [ALBERT_UNK]:
         return f"without the unknown token {ALBERT_UNK}"
-    normalize = Precompiled(charsmap).normalize_str if charsmap else str
+    try:
+        normalize = Precompiled(charsmap).normalize_str if charsmap else str
+    except Exception as error:  # the library raises bare exceptions
+        return f"with rules of a normaliser that are damaged ({error})"
     for piece in pieces:
         if piece.kind == PieceKind.USER_DEFINED and normalize(piece.text) != piece.text:
             return f"whose normaliser changes its own piece {piece.text!r}"

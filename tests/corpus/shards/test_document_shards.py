@@ -23,6 +23,7 @@ from bioshards.corpus.shards import document_schema, document_shards
 from bioshards.corpus.shards.document_schema import COLUMN_TYPES, DOCUMENT_SCHEMA, make_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.manifests import put_documents
+from tests.support.fuzzing import list_again
 from tests.support.hypothesis_profiles import examples
 
 FILES = LocalStorage()
@@ -351,6 +352,15 @@ def test_finished_directory_is_read_in_manifest_order(tmp_path: Path) -> None:
     first = next(document_shards.read_directory(FILES, str(tmp_path)))
     assert rows == 80
     assert first["pmid"][0].as_py() == read_file(tmp_path / shards[-1].file)["pmid"][0].as_py() > 0
+
+
+@pytest.mark.parametrize("data", [b"", b"no Parquet", b"PAR1" + bytes(40) + b"PAR1"])
+def test_shard_that_is_no_parquet_is_named_even_if_its_manifest_agrees(tmp_path: Path, data: bytes) -> None:
+    [shard, *_] = publish_shards(tmp_path)
+    (tmp_path / shard.file).write_bytes(data)
+    list_again(tmp_path, shard.file)
+    with pytest.raises(document_shards.DamagedShardError, match=f"{shard.file} is damaged: .*Copy it again"):
+        list(document_shards.read_directory(FILES, str(tmp_path)))
 
 
 @pytest.mark.parametrize("has_shards", [False, True])

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from tests.support.corpus.stats_directories import (
     split_counts,
     write_counted_set,
 )
+from tests.support.fuzzing import list_again
 from tests.support.hypothesis_profiles import examples
 
 FILES = LocalStorage()
@@ -46,6 +48,19 @@ def set_dir(tmp_path: Path) -> Path:
 
 def compute_stats(folder: Path) -> dict[str, Any]:
     return directory_stats.compute_stats(FILES, str(folder))
+
+
+def test_row_without_a_value_is_refused(set_dir: Path) -> None:
+    path = min((set_dir / "train").glob("*.arrow"))
+    with pa.ipc.open_stream(path.read_bytes()) as stream:
+        table = stream.read_all()
+    splits = pa.array([None, *table["split"].to_pylist()[1:]], table.schema.field("split").type)
+    damaged = table.set_column(table.schema.get_field_index("split"), "split", splits)
+    with pa.OSFile(str(path), "w") as file, pa.ipc.new_stream(file, damaged.schema) as stream:
+        stream.write_table(damaged)
+    list_again(set_dir, f"train/{path.name}")
+    with pytest.raises(directory_stats.StatsError, match=r"cannot be read \(a row lacks a value\)"):
+        compute_stats(set_dir)
 
 
 def test_stats_of_a_small_set(set_dir: Path) -> None:

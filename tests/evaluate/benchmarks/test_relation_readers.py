@@ -120,6 +120,11 @@ BAD_XML = {
         4,
         "charOffset should be like 5-9, not '4 to 6'",
     ),
+    "long offset": (
+        format_document(format_entity(0, f"0-{'6' * 5000}")),
+        4,
+        "charOffset should be like 5-9, not '0-666",
+    ),
     "unknown entity": (
         format_document(format_entity(0, "0-6"), format_pair("p", 0, 9, 'ddi="false"')),
         5,
@@ -233,6 +238,12 @@ def test_chemicals_and_genes_of_a_sentence_are_paired(tmp_path: Path) -> None:
         ("abstracts", "13\tNo abstract.", "line 3", "2 fields where 3 should be: PMID, title, abstract"),
         ("entities", "11\tT7\tGENE-N\t70\t700\taspirin", "line 7", "70 to 700 is not within abstract 11"),
         ("entities", "11\tT7\tGENE-N\t-3\t4\taspirin", "line 7", "-3 to 4 is not within abstract 11"),
+        (
+            "entities",
+            f"11\tT7\tGENE-N\t9\t{'9' * 5000}\t",
+            "line 7",
+            "9 to 99999999999999999999 is not within",
+        ),
         ("entities", "11\tT7\tGENE-N\t9\t9\t", "line 7", "9 to 9 is not within abstract 11"),
         ("entities", "11\tT1\tGENE-N\t9\t11\tbl", "line 7", "T1 is given twice in abstract 11"),
         ("entities", "11\tT7\tPROTEIN\t9\t11\tbl", "line 7", "the type 'PROTEIN' is none of CHEMICAL, GENE"),

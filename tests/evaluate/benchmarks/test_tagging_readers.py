@@ -91,6 +91,7 @@ OUTCOMES = f"{SPANS}/outcomes/train"
 BAD_PICO: dict[str, tuple[str, str | bytes, int | None, str]] = {
     "too few numbers": (f"{OUTCOMES}/12.AGGREGATED.ann", "0 1", None, "2 numbers for 3 tokens"),
     "no numbers": (f"{OUTCOMES}/12.AGGREGATED.ann", "0,1 0 0", None, "not '0,1'"),
+    "long number": (f"{OUTCOMES}/12.AGGREGATED.ann", f"0 {'1' * 5000} 0", None, "not '1111"),
     "no tokens": (f"{OUTCOMES}/14.AGGREGATED.ann", "0", None, "no 14.tokens"),
     "no PMID": (f"{OUTCOMES}/x.ann", "0", None, "begin with a PMID"),
     "a list of nothing": ("scibert/pico/ebmnlp/dev.txt", "they NN O O\n", None, "names no abstract"),
@@ -162,6 +163,7 @@ BAD_PUBTATOR = {
     "other offsets": ("77|t|A.\n77|a|B.\n77\t0\t1\tB\tX\tD\n", 3, "is 'A', not 'B'"),
     "offsets beyond": ("77|t|A.\n77|a|B.\n77\t90\t91\tB\tX\tD\n", 3, "is '', not 'B'"),
     "no offsets": ("77|t|A.\n77|a|B.\n77\tx\t1\tA\tX\tD\n", 3, "offsets should be numbers"),
+    "long offset": (f"77|t|A.\n77|a|B.\n77\t0\t{'1' * 5000}\tA\tX\tD\n", 3, "offsets should be numbers"),
     "nothing": ("77|t|A.\n77|a|B.\n77\t0\t0\t\tX\tD\n", 3, "is '', not ''"),
     "two columns": ("\n\n77|t|A.\n77|a|B.\n77\tA\n", 5, "a mention or relation"),
 }

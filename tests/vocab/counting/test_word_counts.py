@@ -255,7 +255,9 @@ def test_lines_after_the_most_frequent_are_not_read() -> None:
     assert word_counts.read_frequent_counts(file, 1) == ({"a": 5}, 4)
 
 
-@pytest.mark.parametrize("data", [b"a 5\n", b"a\tx\n", b"\t5\n", b"a\t1\nb\t2\n", b"a\t-1\n", b"a\t\n"])
+@pytest.mark.parametrize(
+    "data", [b"a 5\n", b"a\tx\n", b"\t5\n", b"a\t1\nb\t2\n", b"a\t-1\n", b"a\t\n", b"a\t" + b"9" * 19 + b"\n"]
+)
 def test_invalid_line_is_refused_with_its_number(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"line [12] is not a word, a tab and a count"):
         word_counts.read_counts(io.BytesIO(data))
