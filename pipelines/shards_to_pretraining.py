@@ -192,8 +192,9 @@ def run(options: PretrainingOptions, line: CommandLine) -> int:
     from bioshards.corpus.output import output_layout
     from bioshards.pipelines import documents, dry_run
     from bioshards.pipelines.context import JobSpec, PathOption
-    from bioshards.pipelines.run import check_output, check_published
+    from bioshards.pipelines.run import check_output, check_published, print_notices
     from bioshards.pipelines.steps import create, each, finish
+    from bioshards.vocab.counting.repeated_ids import describe_repeated_ids
     from bioshards.vocab.pretraining import pretraining_inputs
     from bioshards.vocab.pretraining.build import build_group, group_shards
     from bioshards.vocab.pretraining.pretraining_dir import publish
@@ -226,6 +227,7 @@ def run(options: PretrainingOptions, line: CommandLine) -> int:
             workers = min(options.workers, max(1, len(groups)))
             result = session.execute(job, spec, build, workers, _list_bars(job, groups))
             check_published(result)
+            print_notices(describe_repeated_ids(job.storage, inputs))
             _print_summary(job)
     return session.compare(job)
 

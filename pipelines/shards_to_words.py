@@ -83,9 +83,10 @@ def run(options: WordsOptions, line: CommandLine) -> int:
     from bioshards.corpus.output import output_layout
     from bioshards.pipelines import documents, dry_run
     from bioshards.pipelines.context import JobSpec
-    from bioshards.pipelines.run import check_output, check_published
+    from bioshards.pipelines.run import check_output, check_published, print_notices
     from bioshards.pipelines.steps import create, each, finish, listed
     from bioshards.vocab.counting import count_steps
+    from bioshards.vocab.counting.repeated_ids import describe_repeated_ids
 
     session = documents.open_documents_session(line, options)
     inputs = documents.load_inputs(session, options)
@@ -115,6 +116,7 @@ def run(options: WordsOptions, line: CommandLine) -> int:
             workers = min(options.workers, max(1, len(shards)))
             result = session.execute(job, spec, build, workers, _list_bars(job, shards))
             check_published(result)
+            print_notices(describe_repeated_ids(job.storage, inputs))
             _print_summary(job)
     return session.compare(job)
 

@@ -43,6 +43,7 @@ from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.progress import Progress
 from bioshards.vocab.counting import count_inputs, word_counts
 from bioshards.vocab.counting.count_steps import VALIDATION_WORDS_FILE, WORDS_FILE
+from bioshards.vocab.counting.repeated_ids import describe_repeated_ids
 from bioshards.vocab.counting.word_counts import CountConfig
 from bioshards.vocab.encoder.compatibility import find_incompatibilities
 from bioshards.vocab.options import AdoptOptions, BuildOptions, ReportOptions, RewriteOptions
@@ -101,6 +102,8 @@ def run_build(storage: Storage, options: BuildOptions, progress: Progress) -> st
     counts = count_inputs.read_training_counts(
         storage, corpus_inputs, count_config, options.min_count, progress
     )
+    for notice in describe_repeated_ids(storage, document_inputs):
+        print(escape_line(f"notice: {notice}"), file=sys.stderr)
     with progress.bar(f"training {recipe.algorithm} on {len(counts.words):,} distinct words"):
         vocabulary = build_vocabulary(recipe, counts.words)
     totals = VocabularyCounts(
