@@ -9,6 +9,7 @@
 #   make bench     speed and memory against peers           make clean     remove what make made
 #   make engines   the pipelines on Prism, Flink and Spark, also after kills: needs Go, Java 17, Maven, unshare
 #   make test-scispacy  the tests of --splitter scispacy, in an environment of their own
+#   make coverage  lines and branches that make test-all runs, workers and other processes included
 #   make mutants FILE=corpus/xml/entities.py [TESTS=tests/corpus/xml]  changes of a file that its tests do not notice
 #   make docs      these documents as a site, build/docs/docs/index.html
 #   make wheel     the package, for workers of Dataflow without an image
@@ -59,7 +60,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile \
-  --no-loadscope-reorder --max-worker-restart 0
+  --no-loadscope-reorder --max-worker-restart 0 $(if $(COVERAGE),--cov --cov-append --cov-report=)
 PROCESSES ?= 2
 SEED := $(shell date +%s)
 # Folders with long files first, those with many short ones last, so that no process is left with a long one.
@@ -74,8 +75,8 @@ NO_PYTHON = bioshards needs Python 3.11 to 3.14 with its venv module, and none o
   $(or $(PYTHON),$(PYTHONS)). Install one (on Debian and Ubuntu: python3 and python3-venv), or name one: \
   make PYTHON=/path/to/python3
 
-.PHONY: run vocab examples train evaluate test test-all test-thorough test-scispacy engines lint types check bench mutants docs
-.PHONY: wheel image push clean release-check
+.PHONY: run vocab examples train evaluate test test-all test-thorough test-scispacy engines lint types check bench
+.PHONY: coverage mutants docs wheel image push clean release-check
 
 run: $(VENV)/.core
 	$(BIN)/beam run pubmed_to_shards --input corpus/sample/pubmed --input corpus/sample/topics --output $(OUT)/pubmed
@@ -138,6 +139,11 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench.bench_contamination
 	$(BIN)/python -m tests.bench.bench_near_duplicates
 	$(BIN)/python -m tests.bench.bench_scale
+
+coverage: $(VENV)/.dev
+	$(BIN)/coverage erase
+	@$(MAKE) --no-print-directory test-all COVERAGE=1
+	$(BIN)/coverage report --fail-under=92
 
 mutants: $(VENV)/.dev
 	$(BIN)/python -m tests.mutants $(FILE) $(if $(filter command,$(origin TESTS)),--tests $(TESTS)) $(if $(SAMPLE),--sample $(SAMPLE))
