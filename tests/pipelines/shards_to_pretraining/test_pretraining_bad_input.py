@@ -301,7 +301,7 @@ chance, encoder = random.Random(7), Encoder(vocabulary)
 found = input_dirs.load_document_inputs(LocalStorage(), [folder])
 path = pathlib.Path(folder, found[0].shards[0].file)
 data = path.read_bytes()
-for _ in range(300):
+for _ in range(1000):
     at = chance.randrange(len(data))
     path.write_bytes(data[:at] + bytes([data[at] ^ chance.choice([1, 64, 128, 255])]) + data[at + 1 :])
     pretraining_inputs.check_vocabulary(LocalStorage(), found, encoder, vocabulary)

@@ -571,7 +571,7 @@ def test_run_stopped_at_any_write_resumes_to_the_same_bytes(
     assert run_pipeline() == 0
     expected, write_count = read_published_objects(), next(write_numbers)
     assert write_count > 50
-    for stop_at in range(1, write_count, 19):
+    for stop_at in range(1, write_count, 11):
         MEMORY_OBJECTS.clear()
         MEMORY_OBJECTS.update(before)
         write_numbers = itertools.count()

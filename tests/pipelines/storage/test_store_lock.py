@@ -68,9 +68,9 @@ def read_lock(storage: RemoteStorage, folder: str) -> dict[str, object]:
 
 
 def test_of_many_runs_that_start_together_one_gets_the_lock(storage: RemoteStorage, folder: str) -> None:
-    """40 rounds of two processes: 80 starts."""
-    answers = lock_racers.race(folder, storage, 40)
-    assert [sorted(answer) for answer in answers] == [["held", "refused"]] * 40
+    """100 rounds of two processes: 200 starts."""
+    answers = lock_racers.race(folder, storage, 100)
+    assert [sorted(answer) for answer in answers] == [["held", "refused"]] * 100
 
 
 def test_of_200_runs_that_start_at_once_one_gets_the_lock(storage: RemoteStorage, folder: str) -> None:
