@@ -93,23 +93,23 @@ def measure_fetch(bench: BenchRunner, repeats: int) -> list[Figure]:
         articles = (FakeArticle(1_000_000 + n, text="Nothing was seen. " * 6000) for n in range(ARTICLES))
         create_bucket(Path(folder, "bucket"), articles, "2026-11-01")
         with FakeServer(Path(folder)) as server:
-            addresses = ("--pubmed-url", f"{server.url}pubmed/", "--pmc-url", f"{server.url}bucket/")
-            options = ("--mirror", mirror, *addresses, "--workers", 2)
+            options = ("--mirror", mirror, "--pubmed-url", f"{server.url}pubmed/", "--workers", 2)
+            fetch = ("fetch", "--pmc-url", f"{server.url}bucket/", "--input")
 
             def run(name: str, *command: object) -> float:
                 removed = [mirror, output]
                 return bench.time_python(name, *PIPELINE, *command, *options, removed=removed).wall
 
             for _ in range(repeats):
-                run("start", "fetch", "--input", "pubmed:baseline[1]")
+                run("start", *fetch, "pubmed:baseline[1]")
                 write = ("pubmed_to_shards", "--output", output, "--input")
                 processing = run("process", *write, paths[0].parent)
                 # Limit the server's rate so that downloading and processing take about the same time.
                 server.bytes_per_second = total / processing
-                fetching = run("fetch", "fetch", "--input", "pubmed:baseline")
+                fetching = run("fetch", *fetch, "pubmed:baseline")
                 overlaps.append(run("both", *write, "pubmed:baseline") / max(fetching, processing))
                 server.bytes_per_second, server.latency = None, LATENCY_SECONDS
-                run("articles", "fetch", "--input", "pmc:")
+                run("articles", *fetch, "pmc:")
                 server.latency = 0
     rates = [2 * ARTICLES / seconds for seconds in bench.walls("articles", "start")]
     return [
