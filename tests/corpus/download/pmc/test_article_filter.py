@@ -66,29 +66,6 @@ def test_articles_are_filtered_by_licence(code: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("sets", "flags", "reason"),
-    [
-        ("open-access manuscripts", "open_access", None),
-        ("open-access manuscripts", "manuscript", None),
-        ("open-access manuscripts", "open_access manuscript", None),
-        ("open-access manuscripts", "", "set:none"),
-        ("open-access manuscripts", "ocr", "set:ocr"),
-        ("open-access manuscripts", "open_access ocr", "set:ocr"),
-        ("open-access", "manuscript", "set:none"),
-        ("manuscripts", "open_access", "set:none"),
-        ("ocr", "ocr", None),
-        ("ocr", "open_access", "set:none"),
-        ("open-access ocr", "open_access ocr", None),
-        ("", "open_access", "set:none"),
-    ],
-)
-def test_articles_are_filtered_by_set(sets: str, flags: str, reason: str | None) -> None:
-    article_filter = ArticleFilter(sets=frozenset(sets.split()))
-    names = ("open_access", "manuscript", "ocr")
-    assert find_drop_reason(article_filter, **{name: name in flags.split() for name in names}) == reason
-
-
 def test_retracted_articles_are_dropped_on_request() -> None:
     assert find_drop_reason(DEFAULT, retracted=True) is None
     assert find_drop_reason(ArticleFilter(drop_retracted=True), retracted=True) == "retracted"
@@ -109,20 +86,6 @@ def test_first_drop_reason_is_counted() -> None:
     assert find_drop_reason(article_filter, **licence, md5=None) == "no-xml"
     assert select(article_filter, make_row(1, 1, **licence), make_row(1, 2))[1] == {"not-newest": 1}
     assert select(article_filter, make_row(1, 1, md5=None), make_row(1, 2))[1] == {"no-xml": 1}
-
-
-def test_newest_version_has_the_highest_number() -> None:
-    rows = [make_row(7, 10), make_row(7, 2), make_row(7, 9), make_row(70, 1), make_row(1, 1)]
-    assert select(DEFAULT, *rows) == ([(1, 1), (7, 10), (70, 1)], {"not-newest": 2})
-    all_versions = ArticleFilter(versions="all")
-    assert select(all_versions, *rows) == ([(1, 1), (7, 2), (7, 9), (7, 10), (70, 1)], {})
-
-
-def test_older_version_does_not_replace_a_dropped_newer_one() -> None:
-    assert select(DEFAULT, make_row(7, 1), make_row(7, 2, licence="TDM")) == (
-        [],
-        {"licence:TDM": 1, "not-newest": 1},
-    )
 
 
 def test_empty_table_selects_nothing() -> None:
