@@ -16,7 +16,7 @@ from typing import Final
 
 from tests.engines import install
 
-START_SECONDS: Final = 300
+START_SECONDS: Final = 600
 WORKERS: Final = ("sdk_harness --id", "bioshards-worker --id")
 """Texts in the command lines of Python workers."""
 EXECUTORS: Final = ("CoarseGrainedExecutorBackend",)
