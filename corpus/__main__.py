@@ -103,12 +103,14 @@ def export(options: ExportOptions) -> int:
         OverlapInputError: the directory of articles does not list its overlap with this one.
     """
     from bioshards.corpus.lifecycle import full_text_overlap
+    from bioshards.corpus.manifest import check_listed
     from bioshards.corpus.shards import document_shards
     from bioshards.corpus.shards.export import export_files, format_documents
 
     storage, folder, is_text = LocalStorage(), options.folder, options.format == "text"
     batches = document_shards.read_directory(storage, folder, ["sentences"] if is_text else None)
     if options.exclude_overlap_with is not None:
+        check_listed(storage, options.exclude_overlap_with, (full_text_overlap.FILE_NAME,))
         overlap = full_text_overlap.read(storage, options.exclude_overlap_with, folder)
         batches = full_text_overlap.exclude_ids(
             document_shards.read_directory(storage, folder), overlap["id"]

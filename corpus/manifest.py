@@ -18,6 +18,7 @@ import msgspec
 
 from bioshards import __version__
 from bioshards.corpus.errors import InputNotFoundError, TransientStorageError, UserError, quote
+from bioshards.corpus.storage.checksums import sha256_of_json
 from bioshards.corpus.storage.parallel import parallel_for_each
 from bioshards.corpus.storage.storage_protocol import Storage
 
@@ -115,6 +116,8 @@ class RunInfo(Part, frozen=True, kw_only=True):
     """UTC time at which the run started."""
     finished_at: str = ""
     """UTC time at which the manifest was written."""
+    manifest_sha256: str = ""
+    """SHA-256 of the rest of the manifest: of its JSON without this field, with sorted keys."""
 
 
 class PipelineRun(RunInfo, frozen=True, kw_only=True):
@@ -130,7 +133,7 @@ class PipelineRun(RunInfo, frozen=True, kw_only=True):
 class ManifestHeader(Part, frozen=True, kw_only=True):
     """First field of every manifest."""
 
-    schema_version: Literal[1, 2, 3] = 1
+    schema_version: Literal[2, 3, 4] = 2
     """Version of the fields of this file."""
 
 
@@ -279,7 +282,7 @@ class DocumentsRun(PipelineRun, frozen=True, kw_only=True):
 class DocumentsManifest(ManifestHeader, frozen=True, kw_only=True):
     """Manifest of documents, made by ``pubmed_to_shards``, ``pmc_to_shards`` or ``text_to_shards``."""
 
-    schema_version: Literal[3] = 3
+    schema_version: Literal[4] = 4
     """Version of the fields of this file."""
     pipeline: DocumentsPipeline
     """Pipeline that made the directory."""
@@ -392,7 +395,7 @@ class WordsRun(PipelineRun, frozen=True, kw_only=True):
 class WordsManifest(ManifestHeader, frozen=True, kw_only=True):
     """Manifest of a directory of counted words, made by ``shards_to_words``."""
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
     """Version of the fields of this file."""
     pipeline: Literal["shards_to_words"] = "shards_to_words"
     """Pipeline that made the directory."""
@@ -594,7 +597,7 @@ class PretrainingRun(PipelineRun, frozen=True, kw_only=True):
 class PretrainingManifest(ManifestHeader, frozen=True, kw_only=True):
     """Manifest of a pretraining set, made by ``shards_to_pretraining``."""
 
-    schema_version: Literal[3] = 3
+    schema_version: Literal[4] = 4
     """Version of the fields of this file."""
     pipeline: Literal["shards_to_pretraining"] = "shards_to_pretraining"
     """Pipeline that made the directory."""
@@ -796,12 +799,12 @@ KINDS: Final[Mapping[str, type[Manifest]]] = {
 }
 """Type of the manifest by pipeline."""
 SCHEMA_VERSIONS: Final[Mapping[str, int]] = {
-    **dict.fromkeys(DOCUMENT_PIPELINES, 3),
-    "shards_to_words": 2,
-    "vocab": 1,
-    "shards_to_pretraining": 3,
-    "fetch": 1,
-    "train": 1,
+    **dict.fromkeys(DOCUMENT_PIPELINES, 4),
+    "shards_to_words": 3,
+    "vocab": 2,
+    "shards_to_pretraining": 4,
+    "fetch": 2,
+    "train": 2,
 }
 """Version of the manifest's fields by pipeline; ``config.format`` is that of the data files."""
 
@@ -840,7 +843,7 @@ def convert(value: object, kind: type[T]) -> T:
 
 
 def write_manifest(storage: Storage, path: str, manifest: Manifest) -> None:
-    """Write a manifest; the directory is complete then.
+    """Write a manifest with its SHA-256; the directory is complete then.
 
     Raises:
         msgspec.ValidationError: a value is not of its field's type, which is a bug.
@@ -848,6 +851,7 @@ def write_manifest(storage: Storage, path: str, manifest: Manifest) -> None:
     """
     storage.check_locks()
     value = msgspec.to_builtins(manifest)
+    value["run"]["manifest_sha256"] = digest_manifest(value)
     convert(value, type(manifest))  # in every process that writes one: no manifest breaks the schema
     storage.write_json(path, value)
 
@@ -859,7 +863,8 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
         ManifestNotFoundError: there is none, so the directory is not finished; or it is on a store that
             this storage cannot reach.
         ForeignManifestError: it was not written by bioshards.
-        ManifestError: it cannot be read, is of another version of bioshards, or a field is wrong.
+        ManifestError: it cannot be read, was changed, is of another version of bioshards, or a field is
+            wrong.
         TransientStorageError: the store does not answer.
     """
     path = f"{folder}/{NAME}"
@@ -876,7 +881,7 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
             f"{folder} {state}: it is not a finished output of bioshards. "
             "Give the --output of a completed run, or rerun the command to complete it."
         )
-    return parse_manifest(_read_json(storage, path), folder)
+    return parse_manifest(_read_json(storage, path), path)
 
 
 def _read_json(storage: Storage, path: str) -> Any:
@@ -888,12 +893,39 @@ def _read_json(storage: Storage, path: str) -> Any:
         raise ManifestError(f"{path} cannot be read: {error}. {_REMAKE}") from error
 
 
-def parse_manifest(value: object, folder: str) -> Manifest:
-    """Check the JSON value of the manifest of a directory.
+def digest_manifest(value: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the JSON value of a manifest, which names it in ``run.manifest_sha256``."""
+    run = {name: fact for name, fact in value["run"].items() if name != "manifest_sha256"}
+    return sha256_of_json({**value, "run": run})
+
+
+def _check_digest(value: object, path: str) -> None:
+    """Check that a JSON value is as :func:`write_manifest` has written it, if it names its SHA-256.
+
+    Raises:
+        ManifestError: it is not.
+    """
+    run = value.get("run") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(run, dict) or "manifest_sha256" not in run:
+        return
+    if run["manifest_sha256"] != digest_manifest(value):
+        raise ManifestError(
+            f"{path} is damaged or was edited: its SHA-256 is not the one that it names. Copy it again, undo "
+            "the edit, or run the command that wrote it"
+        )
+
+
+def parse_manifest(value: object, path: str) -> Manifest:
+    """Check the JSON value of a manifest.
+
+    Args:
+        path: its file, for messages.
 
     Raises:
         ForeignManifestError, ManifestError: as :func:`read_manifest`.
     """
+    _check_digest(value, path)
+    folder = path.rpartition("/")[0] or "."
     pipeline = value.get("pipeline") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(pipeline, str) or pipeline not in KINDS:
         origin = f"was made by {quote(pipeline)}" if isinstance(pipeline, str) else "is not of bioshards"
@@ -912,7 +944,7 @@ def parse_manifest(value: object, folder: str) -> Manifest:
                 raise msgspec.ValidationError(f"Object missing required field `{name}` - at `$.run`")
     except msgspec.ValidationError as error:
         raise ManifestError(
-            f"{folder}/{NAME} is not as {pipeline} writes it: {error}. "
+            f"{path} is not as {pipeline} writes it: {error}. "
             f"docs/manifest.schema.json lists its fields. {_REMAKE}"
         ) from error
     return manifest
@@ -938,18 +970,20 @@ def find_manifest(storage: Storage, folder: str, kind: type[T]) -> T | None:
     return manifest if isinstance(manifest, kind) else None
 
 
-def config_of(storage: Storage, folder: str) -> dict[str, Json] | None:
-    """Return the configuration that a manifest of any version names; None without one.
+def read_any_version(storage: Storage, folder: str) -> dict[str, Any]:
+    """Return the JSON value of a manifest of any version; {} if there is none.
 
     Raises:
-        ManifestError: the manifest cannot be read.
+        ManifestError: the manifest cannot be read, was changed, or is no JSON object.
     """
     path = f"{folder}/{NAME}"
     if not storage.exists(path):
-        return None
+        return {}
     value = _read_json(storage, path)
-    config = value.get("config") if isinstance(value, dict) else None
-    return config if isinstance(config, dict) else None
+    _check_digest(value, path)
+    if not isinstance(value, dict):
+        raise ManifestError(f"{path} is not a manifest of bioshards. {_REMAKE}")
+    return value
 
 
 def listed_files(manifest: OutputManifest) -> Iterator[Listed]:
@@ -978,6 +1012,28 @@ def find_damage(storage: Storage, path: str, entry: Listed) -> str | None:
     if digest.hexdigest() != entry.sha256:
         return "its SHA-256 is not the one that its manifest lists"
     return None
+
+
+def check_listed(storage: Storage, folder: str, names: Collection[str]) -> None:
+    """Compare files of a folder with its manifest, if it has one of bioshards.
+
+    Args:
+        names: paths of the files within the folder.
+
+    Raises:
+        ManifestError: a file is not as the manifest lists it, or the manifest is damaged or of another
+            version.
+    """
+    try:
+        manifest = read_manifest(storage, folder)
+    except (ManifestNotFoundError, ForeignManifestError):
+        return
+    for entry in () if isinstance(manifest, MirrorManifest) else listed_files(manifest):
+        path = f"{folder}/{entry.file}"
+        if entry.file in names and (damage := find_damage(storage, path, entry)):
+            raise ManifestError(
+                f"{path} is damaged or was edited: {damage}. Copy it again, or run the command that wrote it"
+            )
 
 
 def is_complete(

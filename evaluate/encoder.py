@@ -17,6 +17,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 from transformers.utils import logging
 
 from bioshards.corpus.errors import InvalidValueError, UserError, escape_line
+from bioshards.train.checkpoint import describe_damage
 
 _WEIGHT_SUFFIXES: Final = (".safetensors", ".bin")
 _HASHED_FILES: Final = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "spiece.model")
@@ -91,6 +92,8 @@ def inspect_checkpoint(folder: str, name: str | None = None) -> Checkpoint:
     """
     if not os.path.isdir(folder):
         raise ModelError(f"there is no folder {folder} with a model: give one that save_pretrained wrote")
+    if damage := describe_damage(folder):
+        raise ModelError(damage)
     file_names = sorted(os.listdir(folder))
     if "config.json" not in file_names:
         steps = [each for each in file_names if os.path.exists(f"{folder}/{each}/hf/config.json")]

@@ -291,16 +291,18 @@ def _check_is_mirror(storage: Storage, output: OutputDir) -> None:
     Raises:
         OutputMismatchError: it is, or nobody can say.
     """
-    for path in (output.config_path, output.manifest_path):
-        pipeline = NAME
-        if storage.exists(path):
-            try:
-                pipeline = storage.read_json(path).get("pipeline", NAME)
-            except (ValueError, AttributeError) as error:
-                raise OutputMismatchError(
-                    f"{path} is damaged ({error}), so that it does not say whether --mirror "
-                    f"{output.path} is a mirror. If it is, delete the file and repeat the command"
-                ) from error
+    from bioshards.corpus.manifest import ManifestError, read_any_version
+    from bioshards.corpus.output.output_layout import read_started
+
+    try:
+        manifest = read_any_version(storage, output.path)
+    except ManifestError as error:
+        raise OutputMismatchError(
+            f"{output.manifest_path} is damaged or was edited, so that it does not say whether --mirror "
+            f"{output.path} is a mirror. If it is, delete the file and repeat the command"
+        ) from error
+    for value in (read_started(storage, output), manifest):
+        pipeline = value.get("pipeline", NAME) if value else NAME
         if pipeline != NAME:
             raise OutputMismatchError(
                 f"--mirror {output.path} is an output of {pipeline}. Choose another folder"

@@ -116,7 +116,7 @@ def read_manifest_file(path: str) -> RunManifest:
     """
     try:
         with open(os.path.expanduser(path), encoding="utf-8") as file:
-            manifest = parse_manifest(json.load(file), os.path.dirname(path) or ".")
+            manifest = parse_manifest(json.load(file), path)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputNotFoundError(f"--like {path} cannot be read ({reason}): give a manifest.json") from error

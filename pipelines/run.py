@@ -16,6 +16,7 @@ import msgspec
 from bioshards.corpus.errors import (
     NOT_PUBLISHED,
     OK,
+    RESUME,
     DiskFullError,
     OutputMismatchError,
     RunError,
@@ -27,6 +28,7 @@ from bioshards.corpus.errors import (
 from bioshards.corpus.lifecycle.job import RunManifest
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import lock_output
+from bioshards.corpus.output.work_files import read_report
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.ui.progress import StepBar
@@ -120,7 +122,9 @@ class Session:
     ) -> dict[str, Any]:
         """Run the graph to its end, with bars of its steps, and return what the last one left."""
         executor.execute(build, self.context, workers, spec, bars)
-        result: dict[str, Any] = job.storage.read_json(job.output.result_path)
+        result: dict[str, Any] | None = read_report(job.storage, job.output.result_path, [])
+        if result is None:
+            raise RunError(f"{job.output.result_path} is missing or damaged. {RESUME}")
         return result
 
     def compare(self, job: Job) -> int:

@@ -37,6 +37,7 @@ from bioshards.corpus import progress_notes
 from bioshards.corpus.errors import RunError, WorkerError
 from bioshards.corpus.manifest import utc_now
 from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.output.work_files import write_report
 from bioshards.corpus.storage.retry import retry
 from bioshards.corpus.storage.storage_protocol import Storage
 
@@ -239,7 +240,7 @@ for _function in (_call, _call_slot, _call_once, _call_list, _call_last):
 
 def _finish(function: Callable[..., Any], job: Any, *others: Any) -> Any:
     result = function(job, *others)
-    job.storage.write_json(job.output.result_path, msgspec.to_builtins(result))
+    write_report(job.storage, job.output.result_path, msgspec.to_builtins(result))
     return result
 
 

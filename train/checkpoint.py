@@ -22,7 +22,7 @@ import platform
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -41,6 +41,7 @@ from bioshards.corpus.manifest import (
     utc_now,
     write_manifest,
 )
+from bioshards.corpus.storage.checksums import add_sha256, has_wrong_sha256
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from bioshards.corpus.ui.options import option_from_field
@@ -64,6 +65,8 @@ _REMOVED_FIELDS: Final[Mapping[str, object]] = {"pad_rows": False}
 _TOKENIZER_FILES: Final = ("tokenizer.json", "vocab.txt", "spiece.model")
 """Tokenizer files of a vocabulary, except its configuration; a vocabulary has some of them."""
 _TOKENIZER_CONFIG_FILE: Final = "tokenizer_config.json"
+VOCABULARY_FILES: Final = (*_TOKENIZER_FILES, _TOKENIZER_CONFIG_FILE)
+"""Files of a vocabulary that a model gets a copy of."""
 
 
 class CheckpointError(RunError):
@@ -101,20 +104,27 @@ def claim(run: str) -> Iterator[LocalStorage]:
         yield storage
 
 
-def read_run_info(run: str) -> dict[str, Any] | None:
-    """Read the run.json of a folder; None if it has none.
+def write_run_info(storage: LocalStorage, folder: str, run_info: Mapping[str, Any]) -> None:
+    """Write the run.json of a run or of a checkpoint, with its SHA-256."""
+    storage.write_json(f"{folder}/{RUN_FILE}", add_sha256(run_info))
+
+
+def read_run_info(folder: str) -> dict[str, Any] | None:
+    """Read the run.json of a run or of a checkpoint; None if it has none.
 
     Raises:
-        OutputMismatchError: it cannot be read.
+        OutputMismatchError: it cannot be read, or is damaged.
     """
-    if not os.path.exists(f"{run}/{RUN_FILE}"):
+    if not os.path.exists(f"{folder}/{RUN_FILE}"):
         return None
     try:
-        run_info: dict[str, Any] = LocalStorage().read_json(f"{run}/{RUN_FILE}")
+        run_info: dict[str, Any] = LocalStorage().read_json(f"{folder}/{RUN_FILE}")
+        if has_wrong_sha256(run_info):
+            raise InvalidValueError("its SHA-256 is not the one that it names")
         run_info["identity"]["recipe"]["steps"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputMismatchError(
-            f"{run}/{RUN_FILE} is damaged ({error!r}); give another --output"
+            f"{folder}/{RUN_FILE} is damaged ({_get_error_reason(error)}); give another --output"
         ) from error
     return run_info
 
@@ -222,12 +232,11 @@ def load(checkpoint: str, device: torch.device) -> dict[str, Any]:
         InvalidValueError: it is missing or damaged.
         OSError: it cannot be read.
     """
-    path, run_path = f"{checkpoint}/{STATE_FILE}", f"{checkpoint}/{RUN_FILE}"
+    path = f"{checkpoint}/{STATE_FILE}"
     try:
-        run_info = LocalStorage().read_json(run_path) if os.path.exists(run_path) else {}
-        digest = digest_file(path)
-        if run_info.get("state_sha256", digest) != digest:  # of an earlier version there is none
-            raise InvalidValueError(f"its SHA-256 is not the one in {RUN_FILE}")
+        if damaged := _find_damaged(checkpoint, [STATE_FILE]):
+            path = damaged
+            raise InvalidValueError("its SHA-256 is not the one that was written")
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
         if not (isinstance(state, dict) and state.keys() >= _STATE_KEYS):
             raise InvalidValueError("unexpected contents")
@@ -239,6 +248,46 @@ def load(checkpoint: str, device: torch.device) -> dict[str, Any]:
             "command to resume from the checkpoint before"
         ) from error
     return state
+
+
+def digest_files(folder: str) -> dict[str, str]:
+    """Return the SHA-256 of every file of a checkpoint by its path within the folder."""
+    return {file: digest_file(f"{folder}/{file}") for file in _list_files(folder)}
+
+
+def _list_files(folder: str) -> list[str]:
+    paths = [os.path.join(root, name) for root, _, names in os.walk(folder) for name in names]
+    return sorted(os.path.relpath(path, folder) for path in paths)
+
+
+def describe_damage(model: str) -> str | None:
+    """Return which file of a model is not as a run has written it, and what to do; None if all are.
+
+    Args:
+        model: folder of a model: ``hf`` of a checkpoint, or any other, of which nothing is known.
+    """
+    checkpoint, name = os.path.split(os.path.realpath(model))
+    if name != MODEL_FOLDER:
+        return None
+    files = [f"{name}/{file}" for file in _list_files(f"{checkpoint}/{name}") if file != "README.md"]
+    damaged = _find_damaged(checkpoint, files)
+    return damaged and (
+        f"{damaged} is damaged or was edited: its SHA-256 is not the one that was written. Copy the "
+        f"checkpoint again or give another one; to use it as it is, copy {model} elsewhere"
+    )
+
+
+def _find_damaged(checkpoint: str, files: Iterable[str]) -> str | None:
+    """Return the path of the first of these files that differs from what the run.json of a checkpoint lists.
+
+    It is that of the run.json if this is damaged.  None if there is none, or one of an earlier version.
+    """
+    try:
+        sha256s = (read_run_info(checkpoint) or {}).get("files", {})
+    except OutputMismatchError:
+        return f"{checkpoint}/{RUN_FILE}"
+    paths = {f"{checkpoint}/{file}": sha256s[file] for file in files if file in sha256s}
+    return next((path for path, sha256 in paths.items() if digest_file(path) != sha256), None)
 
 
 def digest_file(path: str) -> str:

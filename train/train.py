@@ -17,13 +17,13 @@ import transformers
 from torch import Tensor
 
 from bioshards.corpus.errors import InvalidValueError, RunError
-from bioshards.corpus.manifest import utc_now
+from bioshards.corpus.manifest import TrainingManifest, check_listed, find_manifest, utc_now
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui.options import option_from_field
 from bioshards.corpus.ui.progress import Progress
 from bioshards.train import checkpoint, distributed, log, run_report
 from bioshards.train.batch import BatchCounts
-from bioshards.train.checkpoint import MANIFEST_FILE, MODEL_FOLDER, RUN_FILE, STATE_FILE
+from bioshards.train.checkpoint import MODEL_FOLDER, STATE_FILE
 from bioshards.train.data.loader import StepLoader, choose_micro_batch_size, prefetch
 from bioshards.train.data.piece_table import PieceTable
 from bioshards.train.data.pretraining_dataset import (
@@ -113,6 +113,7 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
     vocabulary = job.vocab or manifest_of(job.data).run.vocabulary
     pieces = PieceTable.load(vocabulary, dataset.vocabulary_size, dataset.vocabulary_sha256)
     checkpoint.read_tokenizer_config(vocabulary)
+    check_listed(LocalStorage(), vocabulary, checkpoint.VOCABULARY_FILES)
     recipe = _resolve_recipe(job, dataset, device)
     micro_batch_size = choose_micro_batch_size(
         recipe.batch_size, world_size, dataset.max_seq_length, device.type, job.micro_batch_size
@@ -133,7 +134,7 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
         storage = stack.enter_context(checkpoint.claim(job.output))
         checkpoint.check_identity(job.output, identity)
     latest = checkpoint.find_latest(job.output)
-    is_finished = os.path.exists(f"{job.output}/{MANIFEST_FILE}")
+    is_finished = find_manifest(storage, job.output, TrainingManifest) is not None
     source = latest or (job.continue_from and _find_source(job.continue_from, recipe, dataset))
     if is_main and not (latest or is_finished or job.no_verify):
         for split in filter(None, (dataset, validation_set)):
@@ -150,6 +151,8 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
     torch.manual_seed(recipe.seed)
     # A resumed run does not need the initial checkpoint any more.
     init_checkpoint = f"{latest}/{MODEL_FOLDER}" if job.init_checkpoint and latest else job.init_checkpoint
+    if not latest and init_checkpoint and (damage := checkpoint.describe_damage(init_checkpoint)):
+        raise InitialWeightsError(f"--init-checkpoint: {damage}")
     objective = build_objective(recipe, dataset, init_checkpoint, vocabulary, progress.write).to(device)
     trained: Objective | AdversarialObjective = objective
     if recipe.adversarial_weight:
@@ -252,15 +255,9 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
             checkpoint.write_model(model_folder, objective, recipe, dataset, vocabulary, step, tokens_seen)
             with open(f"{folder}/{STATE_FILE}", "wb") as file:
                 torch.save(state, file)
-            state_sha256 = checkpoint.digest_file(f"{folder}/{STATE_FILE}")
-            saved = {
-                **run_info,
-                "state_sha256": state_sha256,
-                "step": step,
-                "tokens": tokens_seen,
-                "saved": utc_now(),
-            }
-            LocalStorage().write_json(f"{folder}/{RUN_FILE}", saved)
+            files = checkpoint.digest_files(folder)
+            saved = {**run_info, "files": files, "step": step, "tokens": tokens_seen, "saved": utc_now()}
+            checkpoint.write_run_info(LocalStorage(), folder, saved)
 
         if is_main:
             checkpoint.save(storage, job.output, step, write_files, job.keep_checkpoints)
@@ -270,8 +267,7 @@ def train(job: TrainJob, progress: Progress, stop: Event, stack: contextlib.Exit
     run_log = None
     if is_main:
         if not latest:
-            run_file = {**run_info, "started_at": utc_now()}
-            storage.write_json(f"{job.output}/{RUN_FILE}", run_file)
+            checkpoint.write_run_info(storage, job.output, {**run_info, "started_at": utc_now()})
         started_at = (checkpoint.read_run_info(job.output) or {}).get("started_at", "")
         shown = log.open_dashboards(dashboards, job.output, started_at, step, recipe.to_dict())
         run_log = RunLog(job.output, step, shown)

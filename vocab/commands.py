@@ -207,12 +207,14 @@ def run_report(storage: Storage, options: RewriteOptions, progress: Progress) ->
 
     Raises:
         FileNotFoundError, InputError: the vocabulary is not finished, or a baseline is missing.
+        ManifestError: a file is damaged.
     """
     output_dir = OutputDir(os.path.abspath(options.folder))
     folder, manifest = output_dir.path, _read_manifest(storage, options.folder)
     comparison = _load_comparison(options)
     if not _is_up_to_date(storage, output_dir, any_size=("report.json", "report.html")):
         raise InputError(f"{options.folder} lacks files that its manifest.json lists: build it again")
+    manifests.check_listed(storage, folder, ("tokenizer.json", WORDS_FILE, VALIDATION_WORDS_FILE))
     with lock_output(storage, output_dir):
         output_layout.mark_started(storage, output_dir, _list_settings(manifest.config))
         words, validation_words = (

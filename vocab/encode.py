@@ -22,7 +22,14 @@ import pyarrow as pa
 from tokenizers import Tokenizer
 
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
-from bioshards.corpus.manifest import VocabularyManifest, find_manifest
+from bioshards.corpus.manifest import (
+    ForeignManifestError,
+    Manifest,
+    ManifestError,
+    ManifestNotFoundError,
+    VocabularyManifest,
+    read_manifest,
+)
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.encoder.chunk_encoders import BoundedCache, join_chunk_ids, make_chunk_encoder
@@ -87,8 +94,15 @@ class Encoder:
         folder, storage = folder.rstrip("/"), storage or LocalStorage()
         path = f"{folder}/tokenizer.json"
         data = _read_tokenizer_file(storage, folder, path)
-        manifest = find_manifest(storage, folder, VocabularyManifest)
-        listed = {output.file: output.sha256 for output in manifest.outputs} if manifest else {}
+        manifest: Manifest | None = None
+        try:
+            manifest = read_manifest(storage, folder)
+        except (ManifestNotFoundError, ForeignManifestError):  # a vocabulary of another tool
+            pass
+        except ManifestError as error:
+            raise InvalidValueError(f"{str(error).rstrip('.')}. Build the vocabulary again") from error
+        outputs = manifest.outputs if isinstance(manifest, VocabularyManifest) else ()
+        listed = {output.file: output.sha256 for output in outputs}
         digest = hashlib.sha256(data).hexdigest()
         if listed.get("tokenizer.json", digest) != digest:
             raise InvalidValueError(

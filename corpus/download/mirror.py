@@ -317,7 +317,10 @@ def _record_path(path: str) -> str:
 def _read_record(storage: Storage, path: str) -> _Record | None:
     """Return the record of a file; None if it has none, or a damaged one."""
     try:
-        record = msgspec.convert(storage.read_json(_record_path(path)), _Record)
+        value = storage.read_json(_record_path(path))
+        if checksums.has_wrong_sha256(value):
+            return None
+        record = msgspec.convert(value, _Record)
         for timestamp in (record.retrieved_at, record.checked_at):
             datetime.fromisoformat(timestamp)
     except (FileNotFoundError, ValueError, RecursionError):
@@ -326,7 +329,7 @@ def _read_record(storage: Storage, path: str) -> _Record | None:
 
 
 def _write_record(storage: Storage, path: str, record: _Record) -> None:
-    storage.write_json(_record_path(path), msgspec.to_builtins(record))
+    storage.write_json(_record_path(path), checksums.add_sha256(msgspec.to_builtins(record)))
 
 
 def _replay_blocks(verifier: DownloadVerifier, resumable: ResumableFile) -> DownloadVerifier:

@@ -14,6 +14,7 @@ Of each shard only the columns with ids are read: 0.3 % of the bytes of articles
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ from bioshards.corpus.manifest import (
 )
 from bioshards.corpus.shards import arrow_io, document_shards
 from bioshards.corpus.storage.checksums import HashingWriter
-from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.parallel import parallel_for_each, prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
 
 if TYPE_CHECKING:  # readers of a list need neither
@@ -103,6 +104,10 @@ def write_overlap(job: ShardsJob, finalized: Sequence[FinalizeResult]) -> Overla
     storage, folder = job.storage, job.overlap_with
     abstracts = list_abstract_shards(storage, folder)
     articles = [shard for result in finalized for shard in result.shards]
+    # Columns of ids alone are read below: checksums of pages cover these, and not the footers.
+    for each, shards in ((folder, abstracts), (job.output.path, articles)):
+        check = functools.partial(document_shards.check_shard, storage, each)
+        parallel_for_each(storage, check, shards)
     matches = find_overlap(
         select_pmc_articles(read_keys(storage, job.output.path, articles)),
         lambda: read_keys(storage, folder, abstracts),

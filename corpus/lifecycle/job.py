@@ -6,8 +6,6 @@ are elements of the graph, and lists of ids and of files are in the work folder.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -23,6 +21,7 @@ from bioshards.corpus.manifest import (
     utc_now,
 )
 from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.storage.checksums import sha256_of_json
 from bioshards.corpus.storage.source_file import replace_folder
 from bioshards.corpus.storage.storage_protocol import Storage
 
@@ -174,7 +173,7 @@ class PublishResult:
 
 def make_key(content: object) -> str:
     """Return a digest of JSON values."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+    return sha256_of_json(content)[:32]
 
 
 def finish_manifest(manifest: ManifestT, inputs_key: str) -> ManifestT:

@@ -6,14 +6,14 @@ may be deleted after a run; the next one then starts from the inputs.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from bioshards.corpus.errors import OutputMismatchError, shorten_list
-from bioshards.corpus.manifest import config_of
+from bioshards.corpus.manifest import read_any_version
+from bioshards.corpus.output.work_files import read_report, write_report
 from bioshards.corpus.storage.storage_protocol import Storage
 
 SPLITS: Final = ("train", "validation")
@@ -142,11 +142,10 @@ def check_config(storage: Storage, output_dir: OutputDir, config: dict[str, Any]
     Raises:
         OutputMismatchError: it has other content or another configuration; the message names the difference.
     """
-    previous_config = None
-    with contextlib.suppress(FileNotFoundError):
-        previous_config = storage.read_json(output_dir.config_path)
+    previous_config = read_started(storage, output_dir)
     if previous_config is None:  # complete, without its work folder
-        previous_config = config_of(storage, output_dir.path)
+        config_of_manifest = read_any_version(storage, output_dir.path).get("config")
+        previous_config = config_of_manifest if isinstance(config_of_manifest, dict) else None
     if previous_config is not None:
         previous_config = _rename_years(previous_config)
         if previous_config.get("pipeline") != config.get("pipeline"):
@@ -198,7 +197,31 @@ def list_output_files(storage: Storage, output: str) -> list[str]:
 
 def mark_started(storage: Storage, output_dir: OutputDir, config: dict[str, Any]) -> None:
     """Write the configuration of an output directory that :func:`check_config` has accepted."""
-    storage.write_json(output_dir.config_path, config)
+    write_report(storage, output_dir.config_path, config)
+
+
+def read_started(storage: Storage, output_dir: OutputDir) -> dict[str, Any] | None:
+    """Return the configuration that :func:`mark_started` has written; None without one.
+
+    Raises:
+        OutputMismatchError: it is damaged.
+    """
+    path, damaged = output_dir.config_path, list[str]()
+    config = read_report(storage, path, damaged)
+    try:
+        if config is None and not damaged:  # of an earlier version, without SHA-256
+            config = storage.read_json(path)
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        damaged.append(path)
+    if damaged or not isinstance(config, dict) or "pipeline" not in config:
+        raise OutputMismatchError(
+            f"{path} is damaged, so that it does not say what {output_dir.path} is. Delete that file if "
+            f"{output_dir.manifest_path} is there, which says it too; else choose another output, or delete "
+            "the folder"
+        )
+    return config
 
 
 def reset(storage: Storage, output_dir: OutputDir) -> None:

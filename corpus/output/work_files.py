@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
 from typing import Any
 
-from bioshards.corpus.storage.checksums import sha256_of_file
+from bioshards.corpus.storage.checksums import sha256_of_file, sha256_of_json
 from bioshards.corpus.storage.storage_protocol import Storage
 
 
 def write_report(storage: Storage, path: str, value: object) -> None:
     """Write JSON values with their SHA-256, for :func:`read_report`."""
     value = json.loads(json.dumps(value))  # as it is read
-    storage.write_json(path, {"sha256": _digest(value), "value": value})
+    storage.write_json(path, {"sha256": sha256_of_json(value), "value": value})
 
 
 def read_report(storage: Storage, path: str, damaged: list[str]) -> Any:
@@ -27,7 +26,7 @@ def read_report(storage: Storage, path: str, damaged: list[str]) -> Any:
         content = storage.read_json(path)
         if "sha256" not in content:
             return None
-        if content["sha256"] == _digest(content["value"]):
+        if content["sha256"] == sha256_of_json(content["value"]):
             return content["value"]
     except FileNotFoundError:
         return None
@@ -49,7 +48,3 @@ def is_intact(storage: Storage, path: str, sha256: str) -> bool:
 def describe_damaged(paths: Iterable[str]) -> tuple[str, ...]:
     """Return a notice on each damaged work file."""
     return tuple(f"{path} was damaged and is made again" for path in sorted(paths))
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from bioshards.corpus.errors import InvalidValueError, describe_install
+from bioshards.corpus.storage.checksums import add_sha256, has_wrong_sha256
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.benchmarks.records import BenchmarkFileError, BenchmarkNotFoundError
 from bioshards.evaluate.recipes import FineTuneRecipe, SearchMethod, override_recipe
@@ -214,7 +215,7 @@ def _run_trial(job: EvaluateJob, storage: LocalStorage, data: TaskData, params: 
         "seconds": round(time.monotonic() - start_time, 1),
         "library_versions": get_library_versions(),
     }
-    storage.write_json(path, asdict(trial) | identity | run_facts)
+    storage.write_json(path, add_sha256(asdict(trial) | identity | run_facts))
     return trial
 
 
@@ -226,8 +227,10 @@ def _read_trial(storage: LocalStorage, path: str) -> TrialResult:
     """
     try:
         content = storage.read_json(path)
+        if has_wrong_sha256(content):
+            raise InvalidValueError("its SHA-256 is not the one that it names")
         return TrialResult(content["params"], content["main_score"], content["dev_score"])
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ResultError(
             f"{path} is damaged ({error}): remove it, and rerun the command to repeat that trial"
         ) from error

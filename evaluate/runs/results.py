@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from bioshards.corpus.errors import InputNotFoundError, UserError
+from bioshards.corpus.storage.checksums import add_sha256, has_wrong_sha256
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import explain_unreadable
 from bioshards.evaluate.benchmarks.verification import FileStatus
@@ -121,14 +122,14 @@ def result_path(output: str, suite: str, task: str, seed: int) -> str:
 
 
 def write_result(storage: LocalStorage, path: str, result: Result) -> None:
-    """Write a result atomically, one field a line.
+    """Write a result with its SHA-256 atomically, one field a line.
 
     Raises:
         ResultError: a score is missing, or a number is not finite.
     """
     _check_numbers(result, path)
-    fields = msgspec.to_builtins(result).items()
-    lines = (f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in fields)
+    fields = add_sha256(msgspec.to_builtins(result))
+    lines = (f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items())
     with storage.write(path) as file:
         file.write(("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8", "backslashreplace"))
 
@@ -145,6 +146,11 @@ def read_result(storage: LocalStorage, path: str) -> Result:
         raise ResultError(f"{path} is damaged ({error}): remove it and run that seed again") from None
     if not isinstance(content, dict) or "format" not in content:
         raise ResultError(f"{path} is not a result of bioshards evaluate: take it away, or name others")
+    if has_wrong_sha256(content):
+        raise ResultError(
+            f"{path} is damaged or was edited: its SHA-256 is not the one that it names. Copy it again, or "
+            "remove it and run that seed again"
+        )
     if content["format"] != FORMAT:
         raise ResultError(
             f"{path} is of format {content['format']!r}, and this version reads {FORMAT}: make the report "

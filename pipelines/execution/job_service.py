@@ -20,8 +20,9 @@ from apache_beam.portability.api import beam_job_api_pb2
 from apache_beam.runners.portability.job_server import ExternalJobServer
 
 from bioshards.corpus.errors import RESUME, OutputMismatchError, RunError, UsageError, quote
-from bioshards.corpus.manifest import utc_now
+from bioshards.corpus.manifest import ManifestError, read_any_version, utc_now
 from bioshards.corpus.output.output_layout import OutputDir
+from bioshards.corpus.output.work_files import read_report, write_report
 from bioshards.pipelines.context import JobSpec, RunContext
 from bioshards.pipelines.dataflow import job_status
 
@@ -152,7 +153,7 @@ def record_job(context: RunContext, job_spec: JobSpec, job_id: str) -> None:
     """Write beside the lock which job writes the output: the job may outlive the lock of this command."""
     if endpoint := get_endpoint(context):
         job = {"job_id": job_id, "job_endpoint": endpoint, "submitted_at": utc_now()}
-        context.storage.write_json(OutputDir(job_spec.output).job_path, job)
+        write_report(context.storage, OutputDir(job_spec.output).job_path, job)
 
 
 def forget_job(context: RunContext, job_spec: JobSpec) -> None:
@@ -170,15 +171,18 @@ def check_no_job_runs(context: RunContext, job_spec: JobSpec, is_forced: bool) -
         OutputMismatchError: one is, or may be.
     """
     output = OutputDir(job_spec.output)
-    try:
-        job = context.storage.read_json(output.job_path)
-        job_id, endpoint, submitted_at = (
-            str(job[name]) for name in ("job_id", "job_endpoint", "submitted_at")
-        )
-    except FileNotFoundError:
+    if not context.storage.exists(output.job_path):
         return
-    except (ValueError, KeyError, TypeError):  # damaged: the job is not known
-        job_id, endpoint, submitted_at = "", "", ""
+    job = read_report(context.storage, output.job_path, [])
+    if job is None and not is_forced:
+        raise OutputMismatchError(
+            f"{output.job_path} is damaged or of an earlier version, and does not say which job may be "
+            f"writing {job_spec.output}. Look in the cluster; if the job has ended, run the same command "
+            "again with --force"
+        )
+    job_id, endpoint, submitted_at = (
+        job[name] if job else "" for name in ("job_id", "job_endpoint", "submitted_at")
+    )
     state = _ask_state(job_id, endpoint)
     has_ended = state in _ENDED_STATES
     if state and not has_ended:
@@ -198,9 +202,9 @@ def check_no_job_runs(context: RunContext, job_spec: JobSpec, is_forced: bool) -
 def _has_published(context: RunContext, output: OutputDir, submitted_at: str) -> bool:
     """Return True if the manifest was written after a job was submitted: an update finds an old one."""
     try:
-        finished_at = context.storage.read_json(output.manifest_path)["run"]["finished_at"]
+        finished_at = read_any_version(context.storage, output.path)["run"]["finished_at"]
         return bool(submitted_at) and str(finished_at) >= submitted_at
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ManifestError, KeyError, TypeError):
         return False
 
 

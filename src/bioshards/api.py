@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     from bioshards.corpus import document as corpus_document
+    from bioshards.corpus.manifest import Shard
     from bioshards.corpus.text.cleaning import Cleaner
     from bioshards.vocab.encode import Encoder
 
@@ -280,6 +281,25 @@ def _convert_value(value: Any) -> Any:
     return list(map(_convert_value, value)) if isinstance(value, tuple) else value
 
 
+def _check_once(folder: str, shard: Shard) -> None:
+    """Compare a shard with its manifest, once in this process unless it changes.
+
+    Raises:
+        DamagedShardError: it is missing, or not as the manifest lists it.
+    """
+    path = os.path.join(folder, shard.file)
+    modified_at = os.stat(path).st_mtime_ns if os.path.exists(path) else 0
+    _check_version(folder, shard, (os.path.abspath(folder), modified_at))
+
+
+@cache
+def _check_version(folder: str, shard: Shard, version: tuple[str, int]) -> None:
+    from bioshards.corpus.shards.document_shards import check_shard
+    from bioshards.corpus.storage.local_storage import LocalStorage
+
+    check_shard(LocalStorage(), folder, shard)
+
+
 class Documents:
     """The documents of a finished directory, in the order of its manifest (:func:`open_documents`)."""
 
@@ -333,7 +353,7 @@ class Documents:
             IndexError: there are fewer documents.
             OSError: a shard cannot be read, or is damaged.
         """
-        from bioshards.corpus.shards.document_shards import check_shard, read_rows
+        from bioshards.corpus.shards.document_shards import read_rows
 
         wanted, start = sorted(set(indices)), 0
         if wanted and not (wanted[0] >= 0 and wanted[-1] < len(self)):
@@ -345,7 +365,7 @@ class Documents:
             rows = [index - start for index in wanted if start <= index < start + shard.rows]
             start += shard.rows
             if rows:
-                check_shard(self._storage, self._folder, shard)
+                _check_once(self._folder, shard)
                 path = f"{self._folder}/{shard.file}"
                 yield from map(Document.from_dict, read_rows(self._storage, path, rows))
 
@@ -361,9 +381,17 @@ class Documents:
         """Return a dataset of Hugging Face's library, which copies the documents into its cache."""
         import datasets
 
+        self._check_shards()
         return datasets.load_dataset(
             "parquet", data_files=self._paths, split="train", filters=self._expression
         )
+
+    def _check_shards(self) -> None:
+        """Compare all shards with the manifest: damaged statistics of a footer would hide documents."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            list(threads.map(lambda shard: _check_once(self._folder, shard), self._shards))
 
     @property
     def _paths(self) -> list[str]:
@@ -372,6 +400,7 @@ class Documents:
     def _open_dataset(self) -> Any:
         import pyarrow.dataset as ds
 
+        self._check_shards()
         options = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
         return ds.dataset(self._paths, format=ds.ParquetFileFormat(default_fragment_scan_options=options))
 
@@ -405,7 +434,10 @@ class Row:
 
 
 class Rows:
-    """The rows of a split of a pretraining set, memory-mapped; :func:`open_rows` opens it."""
+    """The rows of a split of a pretraining set, memory-mapped; :func:`open_rows` opens it.
+
+    Each shard is compared with its SHA-256 before its first row is read.
+    """
 
     def __init__(self, folder: str, split: str) -> None:
         import pyarrow as pa
@@ -419,18 +451,24 @@ class Rows:
                 f"{folder} is no pretraining set: by its manifest.json it was made by {manifest.pipeline}. "
                 "Give the --output of beam run shards_to_pretraining"
             )
-        paths = [
-            os.path.join(folder, shard.file)
-            for shard in manifest.outputs
-            if shard.file.startswith(f"{split}/")
-        ]
+        self._folder = folder
+        self._intact: set[Shard] = set()
         self._starts = [0]
-        self._batches: list[pa.RecordBatch] = []
-        for path in paths:
-            with pa.memory_map(path) as file:
-                for batch in pa.ipc.open_stream(file):
-                    self._batches.append(batch)
-                    self._starts.append(self._starts[-1] + batch.num_rows)
+        self._batches: list[tuple[Shard, pa.RecordBatch]] = []
+        for shard in manifest.outputs:
+            if not shard.file.startswith(f"{split}/"):
+                continue
+            start = len(self)
+            try:
+                with pa.memory_map(os.path.join(folder, shard.file)) as file:
+                    for batch in pa.ipc.open_stream(file):
+                        self._batches.append((shard, batch))
+                        self._starts.append(len(self) + batch.num_rows)
+            except (OSError, ValueError, pa.ArrowException):
+                self._check(shard)
+                raise
+            if len(self) - start != shard.rows:
+                self._check(shard)
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -441,14 +479,22 @@ class Rows:
         position = index + len(self) if index < 0 else index
         if not 0 <= position < len(self):
             raise IndexError(f"row {index} of {len(self)}")
-        batch = bisect_right(self._starts, position) - 1
-        [values] = self._batches[batch].slice(position - self._starts[batch], 1).to_pylist()
+        number = bisect_right(self._starts, position) - 1
+        shard, batch = self._batches[number]
+        self._check(shard)
+        [values] = batch.slice(position - self._starts[number], 1).to_pylist()
         return Row(values["input_ids"], values["split"], values.get("label"))
 
     def __iter__(self) -> Iterator[Row]:
-        for batch in self._batches:
+        for shard, batch in self._batches:
+            self._check(shard)
             for values in batch.to_pylist():
                 yield Row(values["input_ids"], values["split"], values.get("label"))
+
+    def _check(self, shard: Shard) -> None:
+        if shard not in self._intact:
+            _check_once(self._folder, shard)
+            self._intact.add(shard)
 
 
 def open_rows(folder: str | os.PathLike[str], split: Literal["train", "validation"] = "train") -> Rows:

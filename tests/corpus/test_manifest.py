@@ -29,8 +29,8 @@ from bioshards.corpus.manifest import (
     TrainingInput,
     TrainingManifest,
     TrainingRun,
-    config_of,
     is_complete,
+    read_any_version,
     read_manifest,
     sweep,
     utc_now,
@@ -48,6 +48,7 @@ from tests.support.corpus.manifests import (
     of_words,
     problems,
 )
+from tests.support.outputs import load_manifest, sign
 from tests.support.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -84,8 +85,9 @@ MANIFESTS: dict[str, Manifest] = {
 @pytest.mark.parametrize("kind", MANIFESTS)
 def test_manifest_round_trip(kind: str, tmp_path: Path) -> None:
     write_manifest(FILES, str(tmp_path / "manifest.json"), MANIFESTS[kind])
-    assert read_manifest(FILES, str(tmp_path)) == MANIFESTS[kind]
-    written = json.loads((tmp_path / "manifest.json").read_text())
+    written = load_manifest(tmp_path)
+    run = msgspec.structs.replace(MANIFESTS[kind].run, manifest_sha256=written["run"]["manifest_sha256"])
+    assert read_manifest(FILES, str(tmp_path)) == msgspec.structs.replace(MANIFESTS[kind], run=run)
     assert list(written)[:2] == ["schema_version", "pipeline"]
     assert problems(written) == []
 
@@ -143,7 +145,7 @@ def test_reader_and_json_schema_accept_the_same_values(kind: str) -> None:
 
 def read_error(folder: Path, value: object) -> ManifestError:
     """Return the error of reading this value as a manifest."""
-    FILES.write_json(str(folder / "manifest.json"), value)
+    FILES.write_json(str(folder / "manifest.json"), sign(value) if isinstance(value, dict) else value)
     with pytest.raises(ManifestError) as caught:
         read_manifest(FILES, str(folder))
     return caught.value
@@ -179,7 +181,7 @@ def test_missing_damaged_or_foreign_manifest_is_an_error(tmp_path: Path) -> None
         with pytest.raises(ManifestError, match=r"manifest\.json cannot be read: .*Make the directory anew"):
             read_manifest(FILES, str(tmp_path))
         with pytest.raises(ManifestError, match="cannot be read"):
-            config_of(FILES, str(tmp_path))
+            read_any_version(FILES, str(tmp_path))
     for value, pipeline in (
         ([], None),
         ({"name": "app"}, None),
@@ -189,6 +191,20 @@ def test_missing_damaged_or_foreign_manifest_is_an_error(tmp_path: Path) -> None
         error = read_error(tmp_path, value)
         assert isinstance(error, ForeignManifestError)
         assert error.pipeline == pipeline
+
+
+@pytest.mark.parametrize("kind", MANIFESTS)
+def test_manifest_that_was_edited_is_refused(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    write_manifest(FILES, str(path), MANIFESTS[kind])
+    path.write_text(json.dumps(load_manifest(tmp_path)))  # the layout does not matter
+    read_manifest(FILES, str(tmp_path))
+    path.write_text(path.read_text().replace('["test"]', '["another"]'))
+    message = f"{path} is damaged or was edited: its SHA-256 is not the one that it names. Copy it"
+    for read in (read_manifest, read_any_version):
+        with pytest.raises(ManifestError) as caught:
+            read(FILES, str(tmp_path))
+        assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +217,7 @@ def test_missing_damaged_or_foreign_manifest_is_an_error(tmp_path: Path) -> None
 def test_manifest_of_another_version_is_refused(changes: dict[str, Any], reason: str, tmp_path: Path) -> None:
     manifest = {**as_json(MANIFESTS["documents"]), **changes}
     error = read_error(tmp_path, {name: value for name, value in manifest.items() if value is not None})
-    assert f"was made by another version of bioshards ({reason}, this is schema_version 3)" in str(error)
+    assert f"was made by another version of bioshards ({reason}, this is schema_version 4)" in str(error)
 
 
 def test_transient_storage_error_is_raised_unchanged(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.ui import terminal
 from bioshards.evaluate.runs.results import write_result
 from tests.support.evaluate.synthetic_results import make_result
+from tests.support.outputs import save_manifest
 
 Capture = pytest.CaptureFixture[str]
 
@@ -41,9 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(folder / "out", folder / "forged")
     manifest = (folder / "forged" / "manifest.json").read_text()
     (shard,) = (folder / "forged" / "data").glob("*.parquet")
-    (folder / "forged" / "manifest.json").write_text(
-        manifest.replace(shard.name, json.dumps(f"{HOSTILE}.parquet")[1:-1])
-    )
+    forged = manifest.replace(shard.name, json.dumps(f"{HOSTILE}.parquet")[1:-1])
+    save_manifest(folder / "forged", json.loads(forged))
     result = make_result(model=HOSTILE)
     write_result(LocalStorage(), str(folder / "results" / HOSTILE / "seed-0.json"), result)
     return folder

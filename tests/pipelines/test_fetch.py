@@ -211,7 +211,7 @@ def test_replacement_of_many_files_by_small_ones_needs_a_word(
     assert (tmp_path / "mirror/europepmc" / names[0]).stat().st_size < 100
 
 
-@pytest.mark.parametrize("content", [b"{", b"\xff\xfe"])
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"run": {"manifest_sha256": "0"}}'])
 def test_damaged_manifest_of_the_mirror_is_named(
     fetch: Fetch, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
 ) -> None:

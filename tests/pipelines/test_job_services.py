@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from bioshards.corpus.output.work_files import write_report
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import steps
 from bioshards.pipelines.context import RunContext
@@ -211,9 +212,8 @@ def test_output_of_a_job_whose_service_is_gone_is_not_written_by_a_second_one(
     monkeypatch.setattr(job_service, "TIMEOUT_SECONDS", 1)
     assert run("--output", tmp_path) == 0
     record = tmp_path / ".bioshards" / "job.json"
-    record.write_text(
-        json.dumps({"job_id": "job-7", "job_endpoint": "localhost:1", "submitted_at": submitted_at})
-    )
+    job = {"job_id": "job-7", "job_endpoint": "localhost:1", "submitted_at": submitted_at}
+    write_report(LocalStorage(), str(record), job)
     capsys.readouterr()
     assert run("--output", tmp_path, *arguments) == code
     assert record.exists() == (code != 0)

@@ -19,7 +19,7 @@ from bioshards.vocab.counting import word_counts
 from bioshards.vocab.counting.word_counts import WordCounts
 from tests.support.corpus.damaged_shards import DAMAGES
 from tests.support.fork_server import run_beam
-from tests.support.outputs import load_manifest
+from tests.support.outputs import load_manifest, save_manifest
 from tests.support.vocab.text_directories import count_directly, write_texts
 
 Run = Callable[..., int]
@@ -148,9 +148,8 @@ def test_manifest_that_was_edited_is_written_anew(
 ) -> None:
     command = ("--input", abstracts, "--output", tmp_path / "out")
     assert run(*command) == 0
-    path = tmp_path / "out" / "manifest.json"
     manifest = load_manifest(tmp_path / "out")
-    path.write_text(json.dumps({**manifest, "counts": {**manifest["counts"], "documents": 77}}))
+    save_manifest(tmp_path / "out", {**manifest, "counts": {**manifest["counts"], "documents": 77}})
     capsys.readouterr()
     assert run(*command) == 0
     assert "nothing to do" not in capsys.readouterr().out

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from bioshards.corpus.manifest import digest_manifest
 
 RUN_SECTIONS: Final = (
     rb"<h2>Steps of the last run</h2>.*?</table>|<details><summary>Command</summary>.*?</details>"
@@ -44,6 +47,19 @@ def published_digests(output: Path) -> dict[str, str]:
 def load_manifest(output: Path) -> dict[str, Any]:
     loaded: dict[str, Any] = json.loads((output / "manifest.json").read_text())
     return loaded
+
+
+def save_manifest(output: Path, manifest: Mapping[str, Any]) -> None:
+    """Write an edited manifest."""
+    (output / "manifest.json").write_text(json.dumps(sign(manifest)))
+
+
+def sign(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the JSON value of a manifest with the SHA-256 of its other fields, if it has this field."""
+    run = manifest.get("run")
+    if not isinstance(run, dict) or not isinstance(run.get("manifest_sha256"), str):
+        return manifest
+    return {**manifest, "run": {**run, "manifest_sha256": digest_manifest(manifest)}}
 
 
 def load_documents(output: Path) -> dict[str, dict[str, Any]]:

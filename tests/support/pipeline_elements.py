@@ -11,6 +11,7 @@ import apache_beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.pipeline import PipelineVisitor
 
+from bioshards.corpus.output.work_files import read_report
 from bioshards.pipelines import cli
 from bioshards.pipelines.context import JobSpec
 from bioshards.pipelines.execution import executor, local_runner
@@ -24,7 +25,7 @@ def run_recorded(path: Path, *arguments: object) -> dict[str, int]:
 
     def execute(session: Session, job: Job, spec: JobSpec, build: Build, *_: object) -> Any:
         counters.update(_run_and_record(build, path))
-        return job.storage.read_json(job.output.result_path)
+        return read_report(job.storage, job.output.result_path, [])
 
     with mock.patch.object(Session, "execute", execute):
         assert cli.main(["run", *map(str, arguments)]) == 0

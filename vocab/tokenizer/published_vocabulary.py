@@ -20,12 +20,15 @@ from tokenizers.models import Unigram, WordPiece
 from tokenizers.normalizers import BertNormalizer
 
 from bioshards.corpus.errors import InputNotFoundError, InvalidValueError
+from bioshards.corpus.manifest import check_listed
+from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.tokenizer import hugging_face
 from bioshards.vocab.tokenizer.pretokenizer import Casing
 from bioshards.vocab.tokenizer.sentencepiece_model import ModelPiece, PieceKind, parse_model
 from bioshards.vocab.tokenizer.wordpiece import UNK
 
 _FILES: Final = ("tokenizer.json", "vocab.txt", "spiece.model")
+_CONFIG_FILE: Final = "tokenizer_config.json"
 """Files of a folder, the first of which is read."""
 _ALBERT_STEPS: Final = {"Replace", "NFKD", "StripAccents", "Lowercase", "Precompiled"}
 """Types of the steps of ALBERT's normaliser."""
@@ -71,9 +74,11 @@ def load_published_vocabulary(
 
     Raises:
         FileNotFoundError: the path does not exist, or the folder has none of the files.
+        ManifestError: it is of bioshards, and a file is damaged.
         ValueError: the file has another format, or is of a model that is not supported.
     """
     file = _find_vocabulary_file(path)
+    check_listed(LocalStorage(), os.path.dirname(file) or ".", (*_FILES, _CONFIG_FILE))
     content = _read_bytes(file)
     config = _read_config(path)
     notice = ""
@@ -122,7 +127,7 @@ def _read_bytes(path: str) -> bytes:
 
 def _read_config(path: str) -> Mapping[str, Any]:
     """Read the tokenizer_config.json of a folder; of a file, none belongs to it."""
-    config_path = os.path.join(path, "tokenizer_config.json")
+    config_path = os.path.join(path, _CONFIG_FILE)
     if not os.path.isdir(path) or not os.path.exists(config_path):
         return {}
     try:

@@ -40,6 +40,7 @@ from bioshards.corpus.download.mirror import (
 )
 from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.storage import retry, storage_protocol
+from bioshards.corpus.storage.checksums import add_sha256
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import PARTIAL_PREFIX
 from tests.support.hypothesis_profiles import examples
@@ -553,7 +554,8 @@ def test_damaged_record_is_ignored(download: Download, content: bytes) -> None:
 def test_record_with_an_invalid_value_is_ignored(download: Download, values: dict[str, object]) -> None:
     download.fetch()
     record = json.loads(download.record.read_text())
-    download.record.write_text(json.dumps(record | values))
+    del record["sha256"]
+    download.record.write_text(json.dumps(add_sha256(record | values)))
     assert download.find() is None
     assert download.fetch().fetched_bytes == 0
     assert download.find()

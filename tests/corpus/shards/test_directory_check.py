@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from bioshards import show
 from bioshards.corpus import __main__ as corpus_command
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
+from tests.support.outputs import load_manifest, save_manifest
 
 Capture = pytest.CaptureFixture[str]
 
@@ -45,10 +45,9 @@ def test_differences_are_named(folder: Path, capsys: Capture) -> None:
 
 
 def test_wrong_number_of_rows(folder: Path, capsys: Capture) -> None:
-    path = folder / "manifest.json"
-    manifest = json.loads(path.read_text())
+    manifest = load_manifest(folder)
     manifest["outputs"][0]["rows"] += 1
-    path.write_text(json.dumps(manifest))
+    save_manifest(folder, manifest)
     assert corpus_command.main(["verify", str(folder)]) == 1
     assert "it has 3 rows, and its manifest lists 4" in capsys.readouterr().err
 

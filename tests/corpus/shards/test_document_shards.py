@@ -25,6 +25,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.manifests import put_documents
 from tests.support.fuzzing import list_again
 from tests.support.hypothesis_profiles import examples
+from tests.support.outputs import load_manifest, save_manifest
 
 FILES = LocalStorage()
 LIST_OF_STRINGS = "list<item: string>"
@@ -385,10 +386,9 @@ def test_directory_on_an_object_store_must_be_copied() -> None:
 
 def test_output_of_another_format_is_refused(tmp_path: Path) -> None:
     publish_shards(tmp_path)
-    path = tmp_path / "manifest.json"
-    manifest = json.loads(path.read_text())
+    manifest = load_manifest(tmp_path)
     manifest["config"]["format"] -= 1
-    path.write_text(json.dumps(manifest))
+    save_manifest(tmp_path, manifest)
     with pytest.raises(
         ManifestError, match=r"another version of bioshards \(format 7, this is 8\)\. Make it anew"
     ):

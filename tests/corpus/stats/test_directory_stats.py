@@ -32,7 +32,7 @@ from tests.support.corpus.stats_directories import (
     write_manifest_file,
 )
 from tests.support.hypothesis_profiles import examples
-from tests.support.outputs import load_manifest
+from tests.support.outputs import load_manifest, save_manifest
 
 FILES = LocalStorage()
 
@@ -212,7 +212,7 @@ def test_unfinished_directory_is_refused(documents_dir: Path, tmp_path: Path) ->
             "is not as pmc_to_shards writes it: Object missing required field `funnel`",
         ),
         (remove_field(VOCABULARY_MANIFEST, "schema_version"), "was made by another version of bioshards"),
-        ({**VOCABULARY_MANIFEST, "schema_version": 3}, "schema_version 3, this is schema_version 1"),
+        ({**VOCABULARY_MANIFEST, "schema_version": 3}, "schema_version 3, this is schema_version 2"),
     ],
 )
 def test_directory_of_another_kind_is_refused(tmp_path: Path, manifest: object, reason: str) -> None:
@@ -238,7 +238,7 @@ def test_damaged_missing_or_exchanged_shard_is_refused(documents_dir: Path) -> N
     shard.write_bytes(content)
     manifest = json.loads((documents_dir / "manifest.json").read_text())
     manifest["outputs"][0]["rows"] += 1
-    (documents_dir / "manifest.json").write_text(json.dumps(manifest))
+    save_manifest(documents_dir, manifest)
     assert f"{shard} has 2 rows, and its manifest lists 3. Delete it" in read_error_message(documents_dir)
     shard.unlink()
     assert f"{shard} cannot be read" in read_error_message(documents_dir)

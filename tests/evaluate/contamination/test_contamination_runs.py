@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import shutil
@@ -34,6 +33,7 @@ from tests.support.evaluate.contaminated_corpora import (
     write_benchmark_dir,
     write_corpus,
 )
+from tests.support.outputs import load_manifest, save_manifest
 
 
 @pytest.fixture
@@ -163,10 +163,10 @@ def make_manifest_change(**changes: Any) -> Callable[[Path], None]:
     """Make a function that updates fields of a manifest, or replaces its text by ``whole``."""
 
     def change_manifest(folder: Path) -> None:
-        path = folder / "manifest.json"
-        path.write_text(
-            changes["whole"] if "whole" in changes else json.dumps(json.loads(path.read_text()) | changes)
-        )
+        if "whole" in changes:
+            (folder / "manifest.json").write_text(changes["whole"])
+        else:
+            save_manifest(folder, load_manifest(folder) | changes)
 
     return change_manifest
 

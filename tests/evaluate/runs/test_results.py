@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bioshards.corpus.errors import InputUnreadableError
+from bioshards.corpus.storage.checksums import add_sha256
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.runs import results
 from bioshards.evaluate.runs.results import Result, ResultError
@@ -29,6 +30,12 @@ def write_result(folder: Path, **fields: Any) -> str:
     return path
 
 
+def write_json(path: str, result: dict[str, Any]) -> None:
+    """Write the fields of a result with their SHA-256."""
+    result.pop("sha256", None)
+    Path(path).write_text(json.dumps(add_sha256(result)), encoding="utf-8")
+
+
 def write_changed_result(folder: Path, *key_path: str, value: object) -> str:
     """Write a result file with one value replaced."""
     path = write_result(folder)
@@ -37,7 +44,7 @@ def write_changed_result(folder: Path, *key_path: str, value: object) -> str:
     for name in key_path[:-1]:
         parent = parent[name]
     parent[key_path[-1]] = value
-    Path(path).write_text(json.dumps(result), encoding="utf-8")
+    write_json(path, result)
     return path
 
 
@@ -49,7 +56,7 @@ def test_result_round_trips(tmp_path: Path) -> None:
 
 def test_each_field_is_on_its_own_line(tmp_path: Path) -> None:
     lines = Path(write_result(tmp_path)).read_text(encoding="utf-8").splitlines()
-    assert len(lines) == len(Result.__struct_fields__) + 2
+    assert len(lines) == len([*Result.__struct_fields__, "sha256"]) + 2
     assert '"seed": 0,' in lines
 
 
@@ -110,7 +117,7 @@ def test_missing_field_is_refused(tmp_path: Path, name: str) -> None:
     path = write_result(tmp_path)
     result = json.loads(Path(path).read_bytes())
     del result[name]
-    Path(path).write_text(json.dumps(result), encoding="utf-8")
+    write_json(path, result)
     with pytest.raises(ResultError, match=f"missing required field `{name}`"):
         results.read_result(STORAGE, path)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from bioshards.corpus.manifest import DocumentsManifest, read_manifest
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli, reproduction
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.outputs import load_manifest, save_manifest
 
 Capture = pytest.CaptureFixture[str]
 
@@ -60,9 +60,18 @@ def test_differences_are_named(finished: Path, tmp_path: Path, capsys: Capture) 
 
 
 def test_manifest_that_the_run_replaces_is_compared_as_it_was(finished: Path, capsys: Capture) -> None:
-    finished.write_text(finished.read_text().replace('"sha256": "', '"sha256": "0', 1))
+    manifest = load_manifest(finished.parent)
+    manifest["outputs"][0]["sha256"] = "0"
+    save_manifest(finished.parent, manifest)
     assert run("--like", finished, "--output", finished.parent) == 1
     assert "other content" in capsys.readouterr().out
+
+
+def test_edited_manifest_is_not_replayed(finished: Path, tmp_path: Path, capsys: Capture) -> None:
+    finished.write_text(finished.read_text().replace('"--min-pmid=2"', '"--min-pmid=3"'))
+    assert run("--like", finished, "--output", tmp_path / "again") == 2
+    assert f"{finished} is damaged or was edited: its SHA-256 is not" in capsys.readouterr().err
+    assert not (tmp_path / "again").exists()
 
 
 def test_manifest_of_a_command_with_options_of_the_machine_alone(tmp_path: Path, capsys: Capture) -> None:
@@ -73,9 +82,9 @@ def test_manifest_of_a_command_with_options_of_the_machine_alone(tmp_path: Path,
 
 def add_to_command(manifest_path: Path, *words: str) -> None:
     """Add words to the command line in a manifest."""
-    manifest = json.loads(manifest_path.read_text())
+    manifest = load_manifest(manifest_path.parent)
     manifest["run"]["command"] += words
-    manifest_path.write_text(json.dumps(manifest))
+    save_manifest(manifest_path.parent, manifest)
 
 
 def test_secret_is_not_replayed(finished: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -19,7 +19,7 @@ from bioshards.vocab.pretraining import build
 from tests.support.corpus.damaged_shards import delete_shard, flip_bit_of_page
 from tests.support.corpus.manifests import FILES, of_mirror, of_words
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
-from tests.support.outputs import load_manifest, published_digests
+from tests.support.outputs import load_manifest, published_digests, sign
 from tests.support.vocab import synthetic_corpora
 from tests.support.vocab.synthetic_corpora import NO_TOKENS, run_shards_to_pretraining
 
@@ -178,9 +178,12 @@ def test_vocabulary_that_differs_from_its_manifest_is_refused(
     for text, message in (
         ("{", unreadable),
         ('{"outputs": [{"file": "tokenizer.json"}]}', foreign),
-        (json.dumps({**manifest, "outputs": 3}), f"{damaged}Expected `array`, got `int` - at `$.outputs`"),
         (
-            json.dumps({**manifest, "outputs": [{"file": "tokenizer.json"}]}),
+            json.dumps(sign({**manifest, "outputs": 3})),
+            f"{damaged}Expected `array`, got `int` - at `$.outputs`",
+        ),
+        (
+            json.dumps(sign({**manifest, "outputs": [{"file": "tokenizer.json"}]})),
             f"{damaged}Object missing required field `bytes` - at `$.outputs[0]`",
         ),
     ):
@@ -188,7 +191,7 @@ def test_vocabulary_that_differs_from_its_manifest_is_refused(
         error = assert_refused("--input", abstracts, vocab=copy)
         assert message in error
         assert "Build the vocabulary again" in error
-    path.write_text(json.dumps(msgspec.to_builtins(of_words([]))))
+    path.write_text(json.dumps(sign(msgspec.to_builtins(of_words([])))))
     error = assert_refused("--input", abstracts, vocab=copy)
     assert f"--vocab {copy}: it is no vocabulary, it was made by shards_to_words. Give the" in error
     assert "Give the --output of a bioshards vocab build" in error
@@ -220,11 +223,11 @@ def test_input_without_finished_documents_is_refused(
     (folders["unfinished"] / "manifest.json").unlink()
     write_manifest(FILES, f"{folders['words']}/manifest.json", of_words([]))
     for name, text in (
-        ("fetched", json.dumps(msgspec.to_builtins(of_mirror()))),
+        ("fetched", json.dumps(sign(msgspec.to_builtins(of_mirror())))),
         ("strange", "[1]"),
         ("broken", "{"),
-        ("older", json.dumps({**manifest, "config": {**manifest["config"], "format": FORMAT - 1}})),
-        ("lacking", json.dumps({**manifest, "outputs": [{"file": "data/data-one-00000.parquet"}]})),
+        ("older", json.dumps(sign({**manifest, "config": {**manifest["config"], "format": FORMAT - 1}}))),
+        ("lacking", json.dumps(sign({**manifest, "outputs": [{"file": "data/data-one-00000.parquet"}]}))),
     ):
         folders[name].mkdir(exist_ok=True)
         (folders[name] / "manifest.json").write_text(text)

@@ -47,6 +47,7 @@ from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.commands import FORMAT as VOCABULARY_FORMAT
 from tests.support.corpus.manifest_reference import make_schema
+from tests.support.outputs import sign
 
 FILES = LocalStorage()
 EMPTY_SPLIT = SplitCounts(
@@ -246,7 +247,7 @@ def problems(value: object) -> list[str]:
 def is_read(value: object) -> bool:
     """Return True if bioshards reads this manifest."""
     try:
-        parse_manifest(value, "folder")
+        parse_manifest(sign(value) if isinstance(value, dict) else value, "folder/manifest.json")
     except ManifestError:
         return False
     return True

@@ -33,6 +33,7 @@ from tests.support.corpus.manifests import (
     of_words,
     put_documents,
 )
+from tests.support.outputs import save_manifest
 
 
 def make_stats_document(
@@ -58,9 +59,12 @@ def write_document_shards(folder: Path, *of_shards: list[list[Document]]) -> Pat
     return folder
 
 
-def write_manifest_file(folder: Path, found: object) -> Path:
+def write_manifest_file(folder: Path, found: Any) -> Path:
     folder.mkdir(exist_ok=True)
-    (folder / "manifest.json").write_text(json.dumps(found))
+    if isinstance(found, dict):
+        save_manifest(folder, found)
+    else:
+        (folder / "manifest.json").write_text(json.dumps(found))
     return folder
 
 
@@ -127,7 +131,7 @@ def write_counted_set(
         ),
     )
     folder.mkdir(exist_ok=True)
-    (folder / "manifest.json").write_text(json.dumps(msgspec.to_builtins(found)))
+    save_manifest(folder, msgspec.to_builtins(found))
     return folder
 
 

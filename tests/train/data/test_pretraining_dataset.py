@@ -30,7 +30,7 @@ from bioshards.train.data.pretraining_dataset import (
 from tests.support.corpus.manifests import of_vocabulary
 from tests.support.corpus.synthetic_documents import make_document
 from tests.support.corpus.synthetic_documents import write_document_dir as put_documents
-from tests.support.outputs import load_manifest
+from tests.support.outputs import load_manifest, save_manifest
 from tests.support.train.synthetic_rows import (
     SPECIAL_TOKEN_IDS,
     SyntheticRow,
@@ -77,7 +77,7 @@ def edit_manifest(folder: Path, edit: Callable[[dict[str, Any]], Any]) -> None:
     """Change the manifest."""
     manifest = load_manifest(folder)
     edit(manifest)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    save_manifest(folder, manifest)
 
 
 def get_shard_path(folder: Path, number: int = 0) -> Path:

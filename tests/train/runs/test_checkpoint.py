@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import random
 import resource
 import shutil
 import signal
@@ -25,6 +24,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.train import checkpoint
 from bioshards.train.checkpoint import CheckpointError
 from tests.support import fork_server
+from tests.support.bit_flips import flip_bits
 from tests.support.train.trainer_processes import (
     TrainerProcess,
     assert_same_runs,
@@ -415,15 +415,28 @@ def test_error_names_damaged_run_json(
 
 
 def test_flipped_bit_in_a_state_is_noticed(stopped_run: Path, tmp_path: Path) -> None:
-    folder, rng = tmp_path / "step-0000009", random.Random(41)
+    folder = tmp_path / "step-0000009"
     shutil.copytree(stopped_run / folder.name, folder)
-    data = (folder / "state.pt").read_bytes()
-    for bit in rng.sample(range(8 * len(data)), 100):
-        flipped = bytearray(data)
-        flipped[bit // 8] ^= 1 << bit % 8
+    for flipped in flip_bits(folder / "state.pt"):
         (folder / "state.pt").write_bytes(flipped)
         with pytest.raises(InvalidValueError, match=r"state\.pt is missing or damaged \(its SHA-256"):
             checkpoint.load(str(folder), torch.device("cpu"))
+
+
+def test_flipped_bit_in_initial_weights_is_noticed(
+    stopped_run: Path, pretraining_sets: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "step-0000009"
+    shutil.copytree(stopped_run / folder.name, folder)
+    [flipped] = flip_bits(folder / "hf/model.safetensors", 1)
+    (folder / "hf/model.safetensors").write_bytes(flipped)
+    options = ("--init-checkpoint", folder / "hf")
+    assert run_trainer(pretraining_sets["bert"], tmp_path / "run", *options) == 2
+    stderr = capsys.readouterr().err
+    assert f"--init-checkpoint: {folder}/hf/model.safetensors is damaged or was edited: its SHA-256" in stderr
+    assert f"copy {folder}/hf elsewhere" in stderr
+    shutil.copytree(folder / "hf", tmp_path / "elsewhere")
+    assert checkpoint.describe_damage(str(tmp_path / "elsewhere")) is None
 
 
 def test_state_with_other_tensors_is_refused(

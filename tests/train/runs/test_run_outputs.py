@@ -307,8 +307,13 @@ def test_run_json_has_recipe_data_and_versions(
         assert checkpoint_json["tokens"] == next(
             (line["tokens_seen"] for line in load_log(run) if line["step"] == step), checkpoint_json["tokens"]
         )
-        shared = run_json.keys() - {"started_at"}
+        shared = run_json.keys() - {"started_at", "sha256"}
         assert {name: checkpoint_json[name] for name in shared} == {name: run_json[name] for name in shared}
+        assert checkpoint_json["files"] == {
+            str(path.relative_to(run / checkpoint)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in (run / checkpoint).rglob("*")
+            if path.is_file() and path.name != "run.json"
+        }
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -395,4 +400,8 @@ def test_repeated_runs_differ_only_in_times(
 def read_without_times(path: Path, run: Path) -> Any:
     """Read a ``run.json`` without times and run directory."""
     content = json.loads(path.read_text().replace(json.dumps(str(run)), '"RUN"'))
-    return {name: value for name, value in content.items() if name not in ("started_at", "saved")}
+    return {
+        name: value
+        for name, value in content.items()
+        if name not in ("started_at", "saved", "sha256", "files")
+    }

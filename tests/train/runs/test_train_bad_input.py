@@ -19,10 +19,12 @@ import pytest
 import torch
 from transformers import AutoModel
 
+from bioshards.corpus.storage.local_storage import LocalStorage
+from bioshards.train import checkpoint
 from bioshards.train.log import RunLog
 from bioshards.train.models.objectives import Objective
 from bioshards.train.train import MAX_NON_FINITE_STEPS
-from tests.support.outputs import load_manifest, published_digests
+from tests.support.outputs import load_manifest, published_digests, save_manifest
 from tests.support.train.trainer_runs import (
     build_pretraining_set,
     is_same_state,
@@ -179,7 +181,7 @@ def find_token_offset(shard: Path) -> int:
 def test_set_without_validation_rows_is_accepted(data: Path, tmp_path: Path) -> None:
     manifest = load_manifest(data)
     manifest["outputs"] = [output for output in manifest["outputs"] if output["file"].startswith("train/")]
-    (data / "manifest.json").write_text(json.dumps(manifest))
+    save_manifest(data, manifest)
     assert run_trainer(data, tmp_path / "out") == 0
     assert {line["split"] for line in load_log(tmp_path / "out")} == {"train"}
 
@@ -198,7 +200,7 @@ def test_missing_vocabulary_can_be_given_as_an_option(
 ) -> None:
     manifest = load_manifest(data)
     manifest["run"]["vocabulary"] = str(tmp_path / "gone")
-    (data / "manifest.json").write_text(json.dumps(manifest))
+    save_manifest(data, manifest)
     message = read_error(data=data)
     assert f"{tmp_path}/gone is not a folder" in message
     assert "--vocab" in message
@@ -211,7 +213,7 @@ def test_manifest_without_vocabulary_path_is_refused(read_error: ReadError, data
     for name in ("vocabulary", "run"):
         manifest.get("run", {}).pop(name, None)
         manifest.pop(name, None)
-        (data / "manifest.json").write_text(json.dumps(manifest))
+        save_manifest(data, manifest)
         assert "Object missing required field" in read_error(data=data)
 
 
@@ -316,7 +318,8 @@ def test_run_of_another_version_is_refused(read_error: ReadError, finished_run: 
     out = shutil.copytree(finished_run, tmp_path / "out")
     run_json = json.loads((out / "run.json").read_text())
     run_json["identity"]["format"] = 0
-    (out / "run.json").write_text(json.dumps(run_json))
+    del run_json["sha256"]
+    checkpoint.write_run_info(LocalStorage(), str(out), run_json)
     assert "was started with another version of bioshards" in read_error(out=out)
 
 
@@ -445,6 +448,16 @@ def test_fewer_non_finite_steps_do_not_end_the_run(
 
 
 # A finished run
+
+
+def test_damaged_manifest_of_a_finished_run_is_written_again(
+    pretraining_sets: dict[str, Path], finished_run: Path, tmp_path: Path
+) -> None:
+    out = shutil.copytree(finished_run, tmp_path / "out")
+    manifest = load_manifest(out)
+    (out / "manifest.json").write_text(json.dumps({**manifest, "final_metrics": {}}))
+    assert run_trainer(pretraining_sets["electra"], out) == 0
+    assert {**load_manifest(out), "run": {}} == {**manifest, "run": {}}
 
 
 def test_finished_run_is_not_changed(

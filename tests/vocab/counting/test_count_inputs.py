@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import Counter
@@ -23,7 +22,7 @@ from bioshards.pipelines import cli
 from bioshards.vocab.counting import count_inputs
 from bioshards.vocab.counting.count_inputs import TrainingCounts
 from bioshards.vocab.counting.word_counts import CountConfig
-from tests.support.outputs import load_manifest
+from tests.support.outputs import load_manifest, save_manifest
 from tests.support.vocab.text_directories import count_directly, write_texts
 
 FILES = LocalStorage()
@@ -66,7 +65,7 @@ def rats_documents(tmp_path: Path) -> Path:
 def edit_manifest(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     manifest = load_manifest(folder)
     change(manifest)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    save_manifest(folder, manifest)
 
 
 # Complete inputs
@@ -284,7 +283,7 @@ def test_output_in_a_documents_directory_is_refused_with_its_pipeline(mice_docum
     for format_number in (FORMAT, FORMAT - 1):
         manifest = load_manifest(mice_documents)
         manifest["config"]["format"] = format_number
-        FILES.write_json(f"{mice_documents}/manifest.json", manifest)
+        save_manifest(mice_documents, manifest)
         with pytest.raises(
             OutputMismatchError, match="was written by pubmed_to_shards, and this is vocab"
         ) as raised:
