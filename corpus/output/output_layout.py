@@ -206,20 +206,15 @@ def read_started(storage: Storage, output_dir: OutputDir) -> dict[str, Any] | No
     Raises:
         OutputMismatchError: it is damaged.
     """
-    path, damaged = output_dir.config_path, list[str]()
-    config = read_report(storage, path, damaged)
-    try:
-        if config is None and not damaged:  # of an earlier version, without SHA-256
-            config = storage.read_json(path)
-    except FileNotFoundError:
-        return None
-    except ValueError:
-        damaged.append(path)
-    if damaged or not isinstance(config, dict) or "pipeline" not in config:
+    damaged: list[str] = []
+    config: dict[str, Any] | None = read_report(storage, output_dir.config_path, damaged)
+    if config is None and not damaged and storage.exists(output_dir.config_path):
+        config = storage.read_json(output_dir.config_path)  # of an earlier version, without SHA-256
+    if damaged or (config is not None and "pipeline" not in config):
         raise OutputMismatchError(
-            f"{path} is damaged, so that it does not say what {output_dir.path} is. Delete that file if "
-            f"{output_dir.manifest_path} is there, which says it too; else choose another output, or delete "
-            "the folder"
+            f"{output_dir.config_path} is damaged, so that it does not say what {output_dir.path} is. Delete "
+            f"that file if {output_dir.manifest_path} is there, which says it too; else choose another "
+            "output, or delete the folder"
         )
     return config
 
