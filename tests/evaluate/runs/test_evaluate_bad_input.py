@@ -7,12 +7,14 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from transformers import BertConfig, BertModel, GPT2Config, GPT2Model, T5Config, T5EncoderModel
 
+from bioshards.corpus.storage.checksums import add_sha256
 from bioshards.evaluate.__main__ import main
 from bioshards.evaluate.benchmarks import formats
 from bioshards.evaluate.encoder import inspect_checkpoint
@@ -144,18 +146,26 @@ def test_result_of_another_model_or_other_files_is_refused(
     assert "was made with other files or counts: give another --output" in read_error(*ONE_TASK, data=data)
 
 
+def replace_and_sign(old: str, new: str, text: str) -> str:
+    """Return the text of a result with a change, and with the SHA-256 of its fields then."""
+    fields = json.loads(text.replace(old, new))
+    del fields["sha256"]
+    return json.dumps(add_sha256(fields))
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         # test_results.py has all files that are not whole
         (lambda text: text[:200], "is damaged ("),
         (lambda _: "[1]", "is not a result of bioshards evaluate"),
-        (lambda text: text.replace('"seed": 0', '"seed": 4'), "was made with other seed"),
-        (lambda text: text.replace('"task": "gad"', '"task": "ddi"'), "was made with other task"),
+        (partial(replace_and_sign, '"seed": 0', '"seed": 4'), "was made with other seed"),
+        (partial(replace_and_sign, '"task": "gad"', '"task": "ddi"'), "was made with other task"),
         (
-            lambda text: text.replace('"settings": {', '"settings": {"colour": 1, '),
+            partial(replace_and_sign, '"settings": {', '"settings": {"colour": 1, '),
             "other settings (colour 1, now None)",
         ),
+        (lambda text: text.replace('"seed": 0', '"seed": 4'), "is damaged or was edited: its SHA-256 is not"),
     ],
 )
 def test_damaged_or_edited_result_is_refused(
