@@ -48,10 +48,10 @@ def run_search(
 
 
 def load_trials(output_dir: Path) -> dict[str, Any]:
-    """All trials by file name, without their duration."""
+    """All trials by file name, without their duration and the SHA-256 with it."""
     trials = {path.name: json.loads(path.read_text()) for path in sorted(output_dir.rglob("trial-*.json"))}
     for trial in trials.values():
-        del trial["seconds"]
+        del trial["seconds"], trial["sha256"]
     return trials
 
 

@@ -48,7 +48,7 @@ def load_results(out: Path) -> dict[str, Any]:
         text = path.read_text()
         content = json.loads(text) if path.suffix == ".json" else text
         if isinstance(content, dict):
-            del content["seconds"]
+            del content["seconds"], content["sha256"]
         outputs[str(path.relative_to(out))] = content
     return outputs
 
