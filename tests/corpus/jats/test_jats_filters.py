@@ -89,6 +89,10 @@ def test_drop_reasons_of_other_steps_come_first_and_last() -> None:
     assert len(set(PmcConfig.drop_reasons)) == len(PmcConfig.drop_reasons)
 
 
+def test_highest_version_wins() -> None:
+    assert PmcConfig().highest_version_wins
+
+
 @pytest.mark.parametrize("licence", [None, *LICENCES])
 def test_licences_option_and_the_code_unknown(licence: str | None) -> None:
     code, metadata = licence or "unknown", ACCEPTED_ARTICLE._replace(licence=licence)
