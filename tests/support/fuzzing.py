@@ -546,7 +546,7 @@ def _list_manifests() -> list[Seed]:
 
 
 def _read_manifest(folder: Path, seed: Seed, data: bytes) -> None:
-    from bioshards.corpus.manifest import config_of
+    from bioshards.corpus.manifest import read_any_version
     from bioshards.corpus.shards.input_dirs import check_directory, load_document_inputs
     from bioshards.corpus.stats.directory_stats import compute_stats
     from bioshards.vocab.counting.count_inputs import load_corpus_inputs
@@ -554,7 +554,7 @@ def _read_manifest(folder: Path, seed: Seed, data: bytes) -> None:
     (folder / seed.name).write_bytes(data)
     for read in (
         lambda: read_manifest(FILES, str(folder)),
-        lambda: config_of(FILES, str(folder)),
+        lambda: read_any_version(FILES, str(folder)),
         lambda: check_directory(FILES, str(folder)),
         lambda: load_document_inputs(FILES, [str(folder)]),
         lambda: load_corpus_inputs(FILES, [str(folder)]),
