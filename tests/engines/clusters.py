@@ -45,7 +45,19 @@ rest.port: 8081
 restart-strategy: fixed-delay
 restart-strategy.fixed-delay.attempts: 5
 restart-strategy.fixed-delay.delay: 3 s
+taskmanager.cpu.cores: 1.0
+taskmanager.memory.task.heap.size: 384mb
+taskmanager.memory.task.off-heap.size: 0b
+taskmanager.memory.framework.heap.size: 128mb
+taskmanager.memory.framework.off-heap.size: 128mb
+taskmanager.memory.managed.size: 512mb
+taskmanager.memory.network.min: 128mb
+taskmanager.memory.network.max: 128mb
+taskmanager.memory.jvm-metaspace.size: 256mb
+taskmanager.memory.jvm-overhead.min: 192mb
+taskmanager.memory.jvm-overhead.max: 192mb
 """
+"""With the sizes that Flink's start script works out of 1,600 MB."""
 _FLINK_LOG: Final = """\
 rootLogger.level = INFO
 rootLogger.appenderRef.console.ref = Console
@@ -61,11 +73,7 @@ org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint --configD
 _TASK_MANAGER: Final = """
 -Xmx512m -XX:MaxDirectMemorySize=270m -XX:MaxMetaspaceSize=256m
 -Dlog4j.configurationFile={home}/conf/log4j.properties -cp {jars}/*
-org.apache.flink.runtime.taskexecutor.TaskManagerRunner --configDir {home}/conf
--D taskmanager.cpu.cores=1.0 -D taskmanager.memory.task.heap.size=384m
--D taskmanager.memory.task.off-heap.size=0 -D taskmanager.memory.managed.size=512m
--D taskmanager.memory.network.min=128m -D taskmanager.memory.network.max=128m"""
-"""About the sizes that Flink's start script works out of 1,600 MB."""
+org.apache.flink.runtime.taskexecutor.TaskManagerRunner --configDir {home}/conf"""
 _FLINK_JOB_SERVER: Final = """
 -Xmx800m -cp {server}/* org.apache.beam.runners.flink.FlinkJobServerDriver --flink-master=127.0.0.1:8081"""
 
