@@ -7,7 +7,6 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
-from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -27,31 +26,6 @@ from tests.support.real_data import DATA
 
 settings.load_profile(hypothesis_profiles.NAME)
 
-THOROUGH: Final = (
-    "packaging/*",
-    "pipelines/storage/*",
-    "pipelines/test_fetch.py",
-    "pipelines/test_shards_to_words.py",
-    "pipelines/test_step_metrics.py",
-    "pipelines/*_jobs.py",
-    "pipelines/*_bad_input.py",
-    "pipelines/*_downloads.py",
-    "pipelines/*_interrupted.py",
-    "pipelines/*_options.py",
-    "pipelines/*_overlap.py",
-    "pipelines/*_same_bytes.py",
-    "pipelines/pubmed_to_shards/test_exclude_ids.py",
-    "vocab/counting/test_count_inputs.py",
-    "train/runs/*",
-    "evaluate/runs/test_evaluate_interrupted.py",
-    "evaluate/runs/test_evaluate_run.py",
-)
-"""Files whose tests take minutes: ``make test`` leaves them to ``make test-all``.
-
-Single tests of other files that take seconds have the mark ``thorough`` themselves.
-"""
-
-
 STDERR: Final = 2
 RUN_TIMEOUT_SECONDS: Final = 40 * 60
 """Time limit of a whole run.  A test has its own limit (``timeout`` in pyproject.toml)."""
@@ -70,11 +44,8 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their files, and those with generated or real data."""
+    """Mark tests with generated or real data, and skip those that cannot run here."""
     for item in items:
-        path = item.path.relative_to(Path(__file__).parent).as_posix()
-        if any(fnmatchcase(path, pattern) for pattern in THOROUGH):
-            item.add_marker("thorough")
         if item.get_closest_marker("needs_data"):
             item.add_marker("thorough")
             if not DATA:

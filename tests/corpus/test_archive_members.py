@@ -471,8 +471,15 @@ def unpack_until_error(data: bytes, name: str) -> tuple[ArchiveFiles, str | None
         *(
             (pack_entry("x", b"x", pax) + FIRST + END_OF_TAR, "")
             for pax in (
-                *(b"9 size=-1\n", b"10 size=1 \n", b"12 size=1e10\n", b"99 path=a.xml\n", b"2 path=a.xml\n"),
-                *(b"0 path=a.xml\n", b"path=a.xml\n", b"14 path=a.xml ", b"9999999999 path=a.xml\n"),
+                b"9 size=-1\n",
+                b"10 size=1 \n",
+                b"12 size=1e10\n",
+                b"99 path=a.xml\n",
+                b"2 path=a.xml\n",
+                b"0 path=a.xml\n",
+                b"path=a.xml\n",
+                b"14 path=a.xml ",
+                b"9999999999 path=a.xml\n",
             )
         ),
         (pack_entry("x", b"x", b"17 path=PMC7.xml\n") * 3000 + FIRST + END_OF_TAR, ""),

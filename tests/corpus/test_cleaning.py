@@ -346,8 +346,14 @@ NEXT: LabelledText = ("A", "B.")
 
 
 STUBS = [
-    *("Abstract not available.", "[No abstract available]", "N/A", "None.", "not available", "."),
-    *("(Not applicable.)", "Abstract available from the publisher."),
+    "Abstract not available.",
+    "[No abstract available]",
+    "N/A",
+    "None.",
+    "not available",
+    ".",
+    "(Not applicable.)",
+    "Abstract available from the publisher.",
     "[This corrects the article DOI: 10.0000/mice.2001.].",
     "[This retracts the article on p. 12 in vol. 3, PMID: 90000001.]",
 ]
@@ -371,7 +377,8 @@ SECTION_CASES: list[tuple[str, list[Any], list[Any]]] = [
         for text, first, *others in (
             (
                 "Mice sleep.Methods and Results:We looked.",
-                *("Mice sleep.", ("Methods and Results", "We looked.")),
+                "Mice sleep.",
+                ("Methods and Results", "We looked."),
             ),
             ("Mice StudyPARTICIPANTS:12 mice.", "Mice Study", ("PARTICIPANTS", "12 mice.")),
             ("Do (mice)AIM:to see. Results:none.", "Do (mice)", ("AIM", "to see."), ("Results", "none.")),
@@ -596,10 +603,18 @@ def test_scientific_text_is_unchanged(text: str) -> None:
 @pytest.mark.parametrize(
     "title",
     [
-        *("[3H]Thymidine and [14C]uridine", "[3H]Thymidine uptake [In mice].", "[60]Fullerene"),
-        *("[Sleep of mice].  A comment.", "[Sleep of mice", "Sleep of mice].", "[[Sleep of mice]]."),
-        *("[[3H]Thymidine] in mice.", "[IGFBP7]·[TIMP2] in mice", "Translational sleep (transl. by hand)"),
-        *("Sleep[In Process Citation]of mice", "None"),
+        "[3H]Thymidine and [14C]uridine",
+        "[3H]Thymidine uptake [In mice].",
+        "[60]Fullerene",
+        "[Sleep of mice].  A comment.",
+        "[Sleep of mice",
+        "Sleep of mice].",
+        "[[Sleep of mice]].",
+        "[[3H]Thymidine] in mice.",
+        "[IGFBP7]·[TIMP2] in mice",
+        "Translational sleep (transl. by hand)",
+        "Sleep[In Process Citation]of mice",
+        "None",
     ],
 )
 def test_brackets_within_titles_are_kept(title: str) -> None:
@@ -635,11 +650,24 @@ PARTS = st.sampled_from(
             "a",
             "ب",
         ),
-        *(
-            *("\xa0", "\xad", "\u200c", "\u200b", "\u0301", "\u0323", "\ufb01", "\uf0b1", "\x96", "\x85"),
-            "\u202a",
-        ),
-        *("©", " © 2001 Mice.", "Not Available", "\u2126", "\u1161", "é", "α"),
+        "\xa0",
+        "\xad",
+        "\u200c",
+        "\u200b",
+        "\u0301",
+        "\u0323",
+        "\ufb01",
+        "\uf0b1",
+        "\x96",
+        "\x85",
+        "\u202a",
+        "©",
+        " © 2001 Mice.",
+        "Not Available",
+        "\u2126",
+        "\u1161",
+        "é",
+        "α",
     ]
 )
 TEXTS = st.lists(PARTS | st.sampled_from(ALL_END_NOTES) | st.text(max_size=3), max_size=8).map("".join)
@@ -711,11 +739,36 @@ def test_clean_text_is_returned_as_the_same_object() -> None:
 
 
 HOSTILE_PARTS = [
-    *("\xad", "\u200b", "a\u0323\u0301", "\ue000a", "\x96", " ", " (", "[", "]", "[a]", "AIM:", "AIM : "),
-    *("METHODS AND ", "x. Methods: y. ", "Mice slept in cages. Cancer Res; 1(1); 1-2. ", "well.1,"),
-    *("reported1,2 ", ". ( ", "(ABSTRACT TRUNCATED)", "(abstract truncated ", " (author's transl)"),
-    *("[In Process Citation] ", "© 2001 Mice. ", "© mice. ", "All rights reserved. ", "Published by "),
-    *("This article ", "© 2001 Mice. (ABSTRACT TRUNCATED) ", "N/A ", "\n"),
+    "\xad",
+    "\u200b",
+    "a\u0323\u0301",
+    "\ue000a",
+    "\x96",
+    " ",
+    " (",
+    "[",
+    "]",
+    "[a]",
+    "AIM:",
+    "AIM : ",
+    "METHODS AND ",
+    "x. Methods: y. ",
+    "Mice slept in cages. Cancer Res; 1(1); 1-2. ",
+    "well.1,",
+    "reported1,2 ",
+    ". ( ",
+    "(ABSTRACT TRUNCATED)",
+    "(abstract truncated ",
+    " (author's transl)",
+    "[In Process Citation] ",
+    "© 2001 Mice. ",
+    "© mice. ",
+    "All rights reserved. ",
+    "Published by ",
+    "This article ",
+    "© 2001 Mice. (ABSTRACT TRUNCATED) ",
+    "N/A ",
+    "\n",
 ]
 
 

@@ -54,7 +54,13 @@ NEVER_READ_A_TEXT = {
 MOST_PAIRS = 60
 PACKAGES = [
     *(f"corpus.{module.name}" for module in pkgutil.iter_modules(bioshards.corpus.__path__)),
-    *("evaluate", "pipelines", "train", "vocab", "api", "doctor", "show"),
+    "evaluate",
+    "pipelines",
+    "train",
+    "vocab",
+    "api",
+    "doctor",
+    "show",
 ]
 
 

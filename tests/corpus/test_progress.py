@@ -90,8 +90,12 @@ def test_bars_within_bars_in_a_log(clock: Clock) -> None:
                     clock.now += 3
             progress.write(f"seed {seed}: F1 80.1")
     assert [line.partition(" [")[0] for line in log.getvalue().splitlines()] == [
-        *("fine-tuning:  67% 4/6 steps", "seed 0: F1 80.1", "evaluating:  50% 1/2 runs"),
-        *("fine-tuning:  67% 4/6 steps", "seed 1: F1 80.1", "evaluating: 100% 2/2 runs"),
+        "fine-tuning:  67% 4/6 steps",
+        "seed 0: F1 80.1",
+        "evaluating:  50% 1/2 runs",
+        "fine-tuning:  67% 4/6 steps",
+        "seed 1: F1 80.1",
+        "evaluating: 100% 2/2 runs",
     ]
     assert "\x1b" not in log.getvalue()
 

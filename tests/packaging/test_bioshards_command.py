@@ -24,6 +24,8 @@ from bioshards.corpus.errors import describe_install
 from bioshards.pipelines.cli import PIPELINES
 from tests.support.vocab.synthetic_corpora import write_abstracts
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 Capture = pytest.CaptureFixture[str]
 DiskUsage = namedtuple("DiskUsage", "total used free")
 

@@ -12,6 +12,8 @@ from sphinx.cmd import build
 
 from tests.support.options_reference import list_parsers
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
     path

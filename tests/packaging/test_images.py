@@ -7,12 +7,15 @@ import re
 import subprocess
 import tomllib
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from bioshards import __version__
 from tests.support.dockerfile import SOURCE_DATE_EPOCH, is_in_build_context, list_checkout_files, parse_stages
 from tests.support.paths import REPOSITORY
+
+pytestmark = pytest.mark.thorough  # this file takes minutes
 
 STAGES = ["", "beam", "python", "wheel", "worker", "trainer"]
 

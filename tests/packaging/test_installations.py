@@ -19,6 +19,8 @@ from tests.support.fork_server import run_beam
 from tests.support.outputs import published_digests
 from tests.support.paths import REPOSITORY
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 ROOT = REPOSITORY
 
 

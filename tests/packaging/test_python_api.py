@@ -27,6 +27,8 @@ from tests.support.corpus.synthetic_documents import make_document, write_docume
 from tests.support.outputs import load_documents
 from tests.support.paths import PMC_SAMPLE, PUBMED_SAMPLE
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 ALL_COLUMNS = ArticleColumns._fields
 
 

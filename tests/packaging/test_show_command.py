@@ -12,6 +12,8 @@ from bioshards.pipelines import cli
 from tests.support.outputs import load_documents
 from tests.support.paths import PUBMED_SAMPLE, TEXT_SAMPLE
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 Capture = pytest.CaptureFixture[str]
 
 

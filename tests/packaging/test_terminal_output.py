@@ -19,6 +19,8 @@ from bioshards.evaluate.runs.results import write_result
 from tests.support.evaluate.synthetic_results import make_result
 from tests.support.outputs import save_manifest
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 Capture = pytest.CaptureFixture[str]
 
 HOSTILE: Final = "\x1b[2Jx\x9b31m\x07\u202eend\u2066\r"

@@ -12,6 +12,8 @@ from bioshards.corpus.manifest import Manifest, write_manifest
 from tests.support.corpus import manifests
 from tests.support.corpus.manifests import FILES
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 KINDS = ("nowhere", "empty", "file.xml.gz", "folder", "broken", "words", "documents", "vocabulary", "rows")
 
 

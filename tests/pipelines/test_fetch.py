@@ -37,7 +37,7 @@ from tests.support.servers.server_pages import (
 Fetch = Callable[..., int]
 DAY, NEXT_DAY = "2026-11-01", "2026-11-02"
 
-pytestmark = pytest.mark.usefixtures("shorten_retries")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("shorten_retries")]
 
 
 @pytest.fixture

@@ -22,6 +22,8 @@ from tests.support.fork_server import run_beam
 from tests.support.outputs import load_manifest, save_manifest
 from tests.support.vocab.text_directories import count_directly, write_texts
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 

@@ -28,6 +28,8 @@ from tests.support.servers.server_faults import NotFound
 from tests.support.servers.server_pages import create_pubmed_server
 from tests.support.vocab.tiny_tokenizers import make_wordpiece
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 Steps = dict[str, dict[str, int]]
 RunPipeline = Callable[..., Steps]
 

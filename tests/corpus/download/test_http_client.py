@@ -174,7 +174,11 @@ def test_wrong_answers_to_ranges_lead_to_a_plain_request(wrong_range: bytes) -> 
 @pytest.mark.parametrize(
     "content_range",
     [
-        *("bytes 99-1023/1024", "bytes 101-1023/1024", "bytes */1024", "lines 100-200/3", ""),
+        "bytes 99-1023/1024",
+        "bytes 101-1023/1024",
+        "bytes */1024",
+        "lines 100-200/3",
+        "",
         f"bytes {'1' * 5000}-2/3",
     ],
 )
@@ -608,10 +612,18 @@ def test_body_of_redirect_is_not_read() -> None:
 @pytest.mark.parametrize(
     "location",
     [
-        *("http://files.example.org/large.gz", "//files.example.org/large.gz"),
-        *("http://127.0.0.1:1PORT/large.gz", "http://127.0.0.1/large.gz", "http://localhost:PORT/large.gz"),
-        *("http://127.0.0.1:PORT@example.org/large.gz", "http://someone@127.0.0.1:PORT/large.gz"),
-        *("file:///etc/hosts", "data:text/plain,here", "http://[", "http://[::1", "//[x]/"),
+        "http://files.example.org/large.gz",
+        "//files.example.org/large.gz",
+        "http://127.0.0.1:1PORT/large.gz",
+        "http://127.0.0.1/large.gz",
+        "http://localhost:PORT/large.gz",
+        "http://127.0.0.1:PORT@example.org/large.gz",
+        "http://someone@127.0.0.1:PORT/large.gz",
+        "file:///etc/hosts",
+        "data:text/plain,here",
+        "http://[",
+        "http://[::1",
+        "//[x]/",
         "http://127.0.0.1:x/",
     ],
 )

@@ -474,8 +474,13 @@ def is_retracted(title: str, related: str = "", attributes: str = "") -> bool:
 @pytest.mark.parametrize(
     "title",
     [
-        *("RETRACTED: Tides", "Retracted Article: Tides", "<bold>Retracted</bold>: Tides"),
-        *("[RETRACTED] Tides", "WITHDRAWN: Tides", "Tides [Retracted]", "Tides (Retracted Article)."),
+        "RETRACTED: Tides",
+        "Retracted Article: Tides",
+        "<bold>Retracted</bold>: Tides",
+        "[RETRACTED] Tides",
+        "WITHDRAWN: Tides",
+        "Tides [Retracted]",
+        "Tides (Retracted Article).",
     ],
 )
 def test_retracted_by_title(title: str) -> None:

@@ -102,7 +102,12 @@ UNUSUAL_ARTICLES = [
     *(
         f"<article><{name}>x</{name}></article >".encode()
         for name in (
-            *("article-meta", "article-title", "articles", "article.x", "article_x", "articlé"),
+            "article-meta",
+            "article-title",
+            "articles",
+            "article.x",
+            "article_x",
+            "articlé",
             "sub-article",
         )
     ),

@@ -128,8 +128,22 @@ def test_citations_that_are_nouns_are_masked_or_dropped(before: str, masked: str
 @pytest.mark.parametrize(
     "number",
     [
-        *("1", "12", "[12]", "(3)", "3–5", "1, 2", "12,13", "S7", "4a", "Ref. 5", "12••", "*", "", "1012"),
-        *("7.", "[1-3]"),
+        "1",
+        "12",
+        "[12]",
+        "(3)",
+        "3–5",
+        "1, 2",
+        "12,13",
+        "S7",
+        "4a",
+        "Ref. 5",
+        "12••",
+        "*",
+        "",
+        "1012",
+        "7.",
+        "[1-3]",
     ],
 )
 def test_numeric_citations(number: str) -> None:

@@ -284,9 +284,12 @@ def test_files_of_a_folder_that_are_not_read_are_counted() -> None:
 
 def test_articles_of_a_mirror_are_found_by_its_lists() -> None:
     mirror = [
-        *("m/pmc/selected/PMC0000xxxx.parquet", "m/pmc/selected/PMC0123xxxx.parquet"),
-        *("m/pmc/xml/PMC0000xxxx/PMC1.1-0a1b2c3d.xml", "m/pmc/xml/PMC0123xxxx/PMC1230001.1-0a1b2c3d.xml"),
-        *("m/pmc/xml/PMC0200xxxx/PMC2000001.1-0a1b2c3d.xml", "m/pubmed/baseline/pubmed26n0001.xml.gz"),
+        "m/pmc/selected/PMC0000xxxx.parquet",
+        "m/pmc/selected/PMC0123xxxx.parquet",
+        "m/pmc/xml/PMC0000xxxx/PMC1.1-0a1b2c3d.xml",
+        "m/pmc/xml/PMC0123xxxx/PMC1230001.1-0a1b2c3d.xml",
+        "m/pmc/xml/PMC0200xxxx/PMC2000001.1-0a1b2c3d.xml",
+        "m/pubmed/baseline/pubmed26n0001.xml.gz",
     ]
     lists: dict[str, list[str]] = {"PMC0000xxxx.parquet": [], "PMC0123xxxx.parquet": []}
     assert discover_parts_of_paths(*mirror) == lists

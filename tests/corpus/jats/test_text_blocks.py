@@ -50,8 +50,12 @@ BODIES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
         "<p>0</p><sec><title>A</title><p>1</p><sec><title>B</title><p>2</p><sec><title>C</title><p>3</p></sec>"
         "</sec><p>4</p></sec><sec><p>5</p></sec>",
         [
-            *(("body", "", "0"), ("body", "A", "1"), ("body", "A > B", "2"), ("body", "A > B > C", "3")),
-            *(("body", "A", "4"), ("body", "", "5")),
+            ("body", "", "0"),
+            ("body", "A", "1"),
+            ("body", "A > B", "2"),
+            ("body", "A > B > C", "3"),
+            ("body", "A", "4"),
+            ("body", "", "5"),
         ],
     ),
     "a section with a label": (
@@ -61,7 +65,8 @@ BODIES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     "captions after the paragraphs of their section": (
         f"<sec><title>A</title><p>1{FIGURE}</p>{FIGURE}<p>2</p><sec><title>B</title><p>3</p></sec></sec>",
         [
-            *(("body", "A", "1"), ("body", "A", "2")),
+            ("body", "A", "1"),
+            ("body", "A", "2"),
             *[("caption", "A > Fig. 1", "Gulls."), ("caption", "A > Fig. 1", "At sea.")] * 2,
             ("body", "A > B", "3"),
         ],
@@ -95,7 +100,9 @@ BODIES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     "paragraphs that are only a heading": (
         "<sec><p>Auks.</p><p>Notes:</p><p>Gulls.</p><p>Terns.</p><p>Competing interests</p><p>No.</p></sec>",
         [
-            *(("body", "", "Auks."), ("body", "Notes", "Gulls."), ("body", "Notes", "Terns.")),
+            ("body", "", "Auks."),
+            ("body", "Notes", "Gulls."),
+            ("body", "Notes", "Terns."),
             ("body", "Competing interests", "No."),
         ],
     ),
@@ -131,8 +138,10 @@ ARTICLES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
             "<trans-abstract><p>5</p></trans-abstract>"
         ),
         [
-            *(("abstract", "Abstract > Aim", "1"), ("other-abstract", "Graphical", "2")),
-            *(("other-abstract", "", "3"), ("summary", "Plain language summary", "4")),
+            ("abstract", "Abstract > Aim", "1"),
+            ("other-abstract", "Graphical", "2"),
+            ("other-abstract", "", "3"),
+            ("summary", "Plain language summary", "4"),
             ("translated-abstract", "Abstract", "5"),
         ],
     ),
@@ -150,7 +159,9 @@ ARTICLES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     "reviews and replies": (
         f"<body><p>0</p></body>{REPLY}",
         [
-            *(("body", "", "0"), ("sub-article", "Reply", "Reply"), ("sub-article", "Reply > A", "1")),
+            ("body", "", "0"),
+            ("sub-article", "Reply", "Reply"),
+            ("sub-article", "Reply > A", "1"),
             ("sub-article", "", "2"),
         ],
     ),
@@ -161,8 +172,10 @@ ARTICLES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
         "<ref-list><ref><mixed-citation>Ode, 2011</mixed-citation></ref></ref-list>"
         "<bio><p>Ode lives.</p></bio></back>",
         [
-            *(("acknowledgements", "Acknowledgements", "We thank."), ("appendix", "More", "1")),
-            *(("glossary", "Glossary", "GUL: gull"), ("boilerplate", "Funding", "None.")),
+            ("acknowledgements", "Acknowledgements", "We thank."),
+            ("appendix", "More", "1"),
+            ("glossary", "Glossary", "GUL: gull"),
+            ("boilerplate", "Funding", "None."),
             ("body", "Note", "2"),
         ],
     ),
@@ -180,7 +193,8 @@ ARTICLES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
         "<fn><p>Conflict of interest: none.</p></fn></fn-group>"
         "<fn-group><fn><p>Author contributions</p><p>AA wrote.</p></fn></fn-group></back>",
         [
-            *(("footnote", "Footnotes", "Gulls are birds."), ("boilerplate", "Footnotes", "OO wrote.")),
+            ("footnote", "Footnotes", "Gulls are birds."),
+            ("boilerplate", "Footnotes", "OO wrote."),
             ("boilerplate", "Footnotes", "Conflict of interest: none."),
             ("boilerplate", "Footnotes > Author contributions", "AA wrote."),
         ],
@@ -334,14 +348,25 @@ def test_references_and_notes_about_the_article_are_dropped(dropped: str) -> Non
         "Supplementary material of gulls. It is available online.",
         "Supplementary files are found at http://example.org/19/s1. The gulls were counted.",
         "Supplementary feeding of gulls is available online.",
-        *("Larus sp.", "L.canus", "Below is the link to the island."),
+        "Larus sp.",
+        "L.canus",
+        "Below is the link to the island.",
         "Transparency data on gulls are available.",
         # Words like those of notes.
-        *("Citation of gulls grew after 2011.", "Citation analysis A, in 2011."),
-        *("Edited by hand. The gulls were counted.", "Editorial gulls"),
-        *("Received gulls: 3 May 2018 was warm", "3 May 2018: gulls"),
-        *("Supplementary feeding", "Raw data.", "Source of gulls", "Reporting gulls"),
-        *("The rate (PDF).", "A gene (9 kb)", "See the 12 Mb (of 3 Gb) region.", "(TIF)"),
+        "Citation of gulls grew after 2011.",
+        "Citation analysis A, in 2011.",
+        "Edited by hand. The gulls were counted.",
+        "Editorial gulls",
+        "Received gulls: 3 May 2018 was warm",
+        "3 May 2018: gulls",
+        "Supplementary feeding",
+        "Raw data.",
+        "Source of gulls",
+        "Reporting gulls",
+        "The rate (PDF).",
+        "A gene (9 kb)",
+        "See the 12 Mb (of 3 Gb) region.",
+        "(TIF)",
     ],
 )
 def test_other_paragraphs_are_kept(text: str) -> None:

@@ -78,11 +78,23 @@ def test_names_without_a_number_are_not_ordered(name: str) -> None:
 
 
 ORDERED = [
-    *("/z/medsamp2009.xml", "/z/medline09n0002.xml.gz", "/a/medsamp2014.xml", "/z/medline16n0902.xml.gz"),
-    *("/z/pubmedsample18n0001.xml", "/z/pubmed25n1274.xml.gz", "/b/baseline/pubmed26n0001.xml"),
-    *("/a/updates/pubmed26n0001.xml.gz", "/b/updates/pubmed26n0001.xml.gz", "/a/pubmed26n0002.xml.gz"),
-    *("/a/pubmed26n1000.xml.gz", "/a/pubmed26n9999.xml.gz", "/a/pubmed26n10000.xml.gz", "/a/Zebra.xml"),
-    *("/z/ant.xml", "/a/bee.xml", "/b/bee.xml"),
+    "/z/medsamp2009.xml",
+    "/z/medline09n0002.xml.gz",
+    "/a/medsamp2014.xml",
+    "/z/medline16n0902.xml.gz",
+    "/z/pubmedsample18n0001.xml",
+    "/z/pubmed25n1274.xml.gz",
+    "/b/baseline/pubmed26n0001.xml",
+    "/a/updates/pubmed26n0001.xml.gz",
+    "/b/updates/pubmed26n0001.xml.gz",
+    "/a/pubmed26n0002.xml.gz",
+    "/a/pubmed26n1000.xml.gz",
+    "/a/pubmed26n9999.xml.gz",
+    "/a/pubmed26n10000.xml.gz",
+    "/a/Zebra.xml",
+    "/z/ant.xml",
+    "/a/bee.xml",
+    "/b/bee.xml",
 ]
 
 

@@ -303,8 +303,18 @@ def test_filters_parse_what_they_need_without_the_column() -> None:
 @pytest.mark.parametrize(
     "dates",
     [
-        *("", ":", "99", "2001:1999", "2001-1999", "2001-02:2001-01", "20012002", "x:2000", "2001-13"),
-        *("2001-00:", "2001-01-32", "2001:2002:2003"),
+        "",
+        ":",
+        "99",
+        "2001:1999",
+        "2001-1999",
+        "2001-02:2001-01",
+        "20012002",
+        "x:2000",
+        "2001-13",
+        "2001-00:",
+        "2001-01-32",
+        "2001:2002:2003",
     ],
 )
 def test_bad_dates_are_refused(dates: str) -> None:
@@ -428,7 +438,19 @@ ANY = st.characters(exclude_characters="\x0b\x0c\x1c\x1d\x1e\x1f", exclude_categ
 TEXTS = st.lists(
     st.sampled_from(
         [
-            *("We ", "saw 3. ", "Fig. 2 ", "it.", " ", "\n", "\u00a0", "(", ") ", "? ", "Ω", "e.g. ", "\x07"),
+            "We ",
+            "saw 3. ",
+            "Fig. 2 ",
+            "it.",
+            " ",
+            "\n",
+            "\u00a0",
+            "(",
+            ") ",
+            "? ",
+            "Ω",
+            "e.g. ",
+            "\x07",
             "p<.05",
         ]
     )

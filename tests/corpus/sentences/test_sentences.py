@@ -44,8 +44,21 @@ PARTS = st.sampled_from(
     [". ", "? ", "! ", ".", ".) ", '." ', " (", "[", "]", "The", "a", "E. coli", "Fig. ", "p < 0.05"]
 ) | st.sampled_from(
     [
-        *("\n", "\u2028", "\u00a0", "\u3000", "\x1c", "\x85", "e.g. ", "“", "”", "ω", "Ω", "1", "i.v. "),
-        *("...", "\x00"),
+        "\n",
+        "\u2028",
+        "\u00a0",
+        "\u3000",
+        "\x1c",
+        "\x85",
+        "e.g. ",
+        "“",
+        "”",
+        "ω",
+        "Ω",
+        "1",
+        "i.v. ",
+        "...",
+        "\x00",
     ]
 )
 
@@ -199,11 +212,24 @@ def test_hostile_text_is_split_without_loss(case: str) -> None:
 
 CLASSES_BEFORE = {*boundary_model.WORD_FAMILIES, *boundary_model._PATTERNS_BEFORE_STOP, "other"}
 CLASSES_AFTER = {
-    *("Opener", "Opener,", "common", "Figure", "author", "other"),
+    "Opener",
+    "Opener,",
+    "common",
+    "Figure",
+    "author",
+    "other",
     *boundary_model._PATTERNS_AFTER_STOP,
 }
 SECOND_CLASSES_BEFORE = {
-    *("none", "dots", "and", "common", "supplement", "(", "small", "Name", "other"),
+    "none",
+    "dots",
+    "and",
+    "common",
+    "supplement",
+    "(",
+    "small",
+    "Name",
+    "other",
     *(f"{name}{mark}" for name in ("Name", "") for mark in ",;:."),
 }
 SECOND_CLASSES_AFTER = ("none", "initial", "Name", "Name,", "small", "number", "other")

@@ -59,10 +59,19 @@ def test_scispacy_splits_sentences(expected: list[str]) -> None:
 
 
 FRAGMENTS = [
-    *(
-        *("We ", "saw. ", "Fig. 2 ", "1. ", "i. ", "a) ", "(a) ", "... ", "!? ", "U.S. ", "No. ", "'s "),
-        "p<.05 ",
-    ),
+    "We ",
+    "saw. ",
+    "Fig. 2 ",
+    "1. ",
+    "i. ",
+    "a) ",
+    "(a) ",
+    "... ",
+    "!? ",
+    "U.S. ",
+    "No. ",
+    "'s ",
+    "p<.05 ",
     *"()[]{}\\*+?$^|&/-–;:“”\"'’αé☉∯ȸ♟☝∬ﬁ\u00ad\u200b\x07\U0001f600",
     "&ᓰ&",
     "http://x.y/z ",

@@ -22,7 +22,13 @@ from tests.support.corpus.stats_directories import (
 )
 
 HOSTILE = (
-    *("<script>alert(1)</script>", '"onload="x', "&amp;", "\u202egnp", "\x1b[0m", "]]>", "</style></svg>"),
+    "<script>alert(1)</script>",
+    '"onload="x',
+    "&amp;",
+    "\u202egnp",
+    "\x1b[0m",
+    "]]>",
+    "</style></svg>",
     "</title><b>",
 )
 STYLE = re.compile(

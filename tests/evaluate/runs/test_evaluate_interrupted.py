@@ -42,7 +42,7 @@ TWO_TASKS = (
 """Two tasks with two seeds: 2 updates a seed for the first; 14 with SQuAD and 2 for the second."""
 
 
-pytestmark = pytest.mark.usefixtures("use_one_thread")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("use_one_thread")]
 
 
 @pytest.fixture(scope="module")

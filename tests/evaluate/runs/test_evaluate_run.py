@@ -35,7 +35,7 @@ TASK_OF_EACH_TYPE = (
 )
 
 
-pytestmark = pytest.mark.usefixtures("use_one_thread")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("use_one_thread")]
 
 
 @pytest.fixture(scope="module")

@@ -38,6 +38,8 @@ from tests.support.servers.server_pages import create_pubmed_server
 from tests.support.vocab.block_factories import save_encoder
 from tests.support.vocab.tiny_tokenizers import make_wordpiece
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 Capture = pytest.CaptureFixture[str]
 PRETRAINING_OPTIONS = ("--objective", "bert", "--max-seq-length", "64", "--validation-fraction", "0.2")
 

@@ -32,7 +32,7 @@ PACKAGES = {
     "PMC21_PMC40.xml.gz": [article_xml(21), article_xml(22)],
 }
 
-pytestmark = pytest.mark.usefixtures("shorten_retries")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("shorten_retries")]
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from tests.support.fork_server import run_beam
 from tests.support.outputs import load_documents, load_manifest, published_digests
 from tests.support.paths import PMC_SAMPLE
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 

@@ -11,6 +11,8 @@ from tests.support.corpus.jats_articles import article_xml, europepmc_package_xm
 from tests.support.fork_server import interrupt_when, kill_when, run_beam, start_beam
 from tests.support.outputs import load_documents, load_manifest, published_digests
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 Run = Callable[..., int]
 
 

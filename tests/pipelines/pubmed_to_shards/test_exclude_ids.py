@@ -27,6 +27,8 @@ from tests.support.corpus.jats_articles import article_xml, europepmc_package_xm
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.outputs import load_documents, load_manifest, published_digests
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 

@@ -22,6 +22,8 @@ from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
 from tests.support.outputs import load_documents, load_manifest, published_digests
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 

@@ -49,6 +49,8 @@ from tests.support.servers.server_faults import (
 )
 from tests.support.servers.server_pages import create_pubmed_server, ncbi_listing, publish_file
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 Run = Callable[..., int]
 FIRST = "pubmed/baseline/pubmed26n0001.xml.gz"
 SECOND = "pubmed/baseline/pubmed26n0002.xml.gz"

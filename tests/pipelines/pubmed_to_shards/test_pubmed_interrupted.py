@@ -21,7 +21,7 @@ from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import kill_repeatedly, run_beam
 from tests.support.outputs import load_documents, load_manifest, published_digests
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 
 def test_killed_run_gives_the_same_bytes(tmp_path: Path) -> None:

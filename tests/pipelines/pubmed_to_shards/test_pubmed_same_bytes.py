@@ -17,6 +17,8 @@ from bioshards.pipelines import steps
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.outputs import load_documents, load_manifest, published_digests
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 Run = Callable[..., int]
 
 

@@ -23,6 +23,8 @@ from tests.support.outputs import load_manifest, published_digests, sign
 from tests.support.vocab import synthetic_corpora
 from tests.support.vocab.synthetic_corpora import NO_TOKENS, run_shards_to_pretraining
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 Capture = pytest.CaptureFixture[str]
 
 

@@ -17,6 +17,8 @@ from tests.support.outputs import load_manifest, published_digests
 from tests.support.vocab import synthetic_corpora
 from tests.support.vocab.synthetic_corpora import run_shards_to_pretraining
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 SMALL_GROUPS = {"bioshards.vocab.pretraining.build:MIN_GROUP_BYTES": 1}
 """One shard group for each shard, as with large shards."""
 

@@ -27,6 +27,8 @@ from tests.support.servers.http_connections import open_connection
 from tests.support.servers.server_faults import HtmlPage, TruncatedBody
 from tests.support.servers.server_pages import publish_file
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 
 @pytest.fixture(autouse=True)
 def clear_memory_store() -> None:

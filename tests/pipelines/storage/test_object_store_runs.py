@@ -52,6 +52,8 @@ from tests.support.servers.server_faults import ConnectionReset, ServiceUnavaila
 from tests.support.servers.server_faults import ServiceUnavailable as ServerBusy
 from tests.support.servers.server_pages import create_pubmed_server
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
 FILES = RemoteStorage(StoreOptions())

@@ -52,6 +52,8 @@ from tests.support.outputs import remove_run_facts
 from tests.support.paths import PUBMED_SAMPLE
 from tests.support.servers.server_faults import ConnectionReset, ServiceUnavailable, Stall, TruncatedBody
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 FILES = RemoteStorage(StoreOptions())
 UNPAUSED = RetryPolicy(max_attempts=4, initial_backoff=0)
 DATA = random.Random(3).randbytes(300_000)

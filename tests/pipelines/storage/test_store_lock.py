@@ -26,6 +26,8 @@ from tests.support.cloud import lock_racers
 from tests.support.cloud.object_store_proxy import LostResponse, ObjectStoreProxy, UploadReset
 from tests.support.servers.server_faults import ServiceUnavailable
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 
 @pytest.fixture
 def proxy(store_proxy: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> ObjectStoreProxy:

@@ -17,6 +17,8 @@ from bioshards.pipelines.storage.object_store import split_path
 from bioshards.pipelines.storage.remote_storage import RemoteStorage
 from bioshards.pipelines.storage.store_options import StoreOptions, open_store
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 KEYS = ("--s3_access_key_id=id", "--s3_secret_access_key=hunter2", "--s3_session_token=token")
 
 

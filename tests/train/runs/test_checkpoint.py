@@ -37,7 +37,7 @@ from tests.support.train.trainer_processes import (
 )
 from tests.support.train.trainer_runs import load_log, load_state, run_trainer, use_torch_threads
 
-pytestmark = pytest.mark.usefixtures("single_thread")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("single_thread")]
 
 SAVE_OPTIONS = ("--save-every", 3, "--log-every", 1)
 

@@ -12,6 +12,8 @@ import pytest
 from tests.support.train.trainer_processes import call_after_step, send_signal
 from tests.support.train.trainer_runs import load_log, run_trainer
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 MODULES = {"tensorboard": "torch.utils.tensorboard", "wandb": "wandb"}
 
 

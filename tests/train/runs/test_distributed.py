@@ -40,7 +40,7 @@ from tests.support.train.trainer_runs import (
     run_trainer,
 )
 
-pytestmark = pytest.mark.usefixtures("single_thread")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("single_thread")]
 
 FAMILIES = ("electra", "bert", "albert")
 OPTIONS = ("--log-every", 1, "--validate-every", 6)

@@ -13,7 +13,7 @@ from bioshards.train.models.objectives import Objective
 from bioshards.train.train import MAX_NON_FINITE_STEPS
 from tests.support.train.trainer_runs import load_log, load_state, run_trainer
 
-pytestmark = pytest.mark.usefixtures("single_thread")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("single_thread")]
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda:0")
 

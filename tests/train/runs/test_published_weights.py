@@ -27,7 +27,7 @@ from tests.support.train.trainer_runs import load_log
 from tests.support.vocab.published_files import make_spiece_model, write_vocab_txt
 from tests.support.vocab.synthetic_corpora import run_shards_to_pretraining, write_abstracts, write_articles
 
-pytestmark = pytest.mark.usefixtures("single_thread")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("single_thread")]
 
 MODEL_SIZES: dict[str, Any] = {
     "hidden_size": 32,

@@ -40,7 +40,7 @@ from tests.support.train.trainer_runs import (
     use_torch_threads,
 )
 
-pytestmark = pytest.mark.usefixtures("single_thread")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("single_thread")]
 
 FAMILIES = ("electra", "bert", "albert")
 CPU = Path("/proc/cpuinfo")

@@ -36,7 +36,7 @@ from tests.support.train.trainer_runs import (
     run_trainer,
 )
 
-pytestmark = pytest.mark.usefixtures("single_thread")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("single_thread")]
 
 FAMILIES = ("electra", "bert", "albert")
 LAST, BEFORE = "step-0000012", "step-0000006"

@@ -26,7 +26,7 @@ from tests.support.train.trainer_runs import (
 )
 from tests.support.vocab.synthetic_corpora import build_vocabulary, load_rows, write_abstracts
 
-pytestmark = pytest.mark.usefixtures("single_thread")
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("single_thread")]
 
 Capture = pytest.CaptureFixture[str]
 ReadError = Callable[..., str]

@@ -25,6 +25,8 @@ from bioshards.vocab.counting.word_counts import CountConfig
 from tests.support.outputs import load_manifest, save_manifest
 from tests.support.vocab.text_directories import count_directly, write_texts
 
+pytestmark = pytest.mark.thorough  # this file takes minutes
+
 FILES = LocalStorage()
 MICE = {1: "Mice slept, mice grew.", 2: "All mice grew."}
 RATS = {3: "Rats grew.", 4: "No rats slept, but mice did."}
