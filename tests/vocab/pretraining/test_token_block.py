@@ -220,9 +220,6 @@ OBJECTIVES = {
     "albert, as published": ExampleRecipe("albert", 16, 0.2, as_published=True),
     "plain": ExampleRecipe("plain", 16),
 }
-WITH_TOKENS = DOCUMENTS.map(
-    lambda documents: {name: [size * 3 for size in of] for name, of in documents.items()}
-)
 
 
 def test_seed_and_pass_change_the_rows() -> None:
