@@ -375,7 +375,7 @@ class Cleaner:
         """Remove notes from the end of the last section that has other text."""
         for index in reversed(range(len(sections))):
             label, text = sections[index]
-            kept_text = text[: self._find_text_end(text, removed_characters)]
+            kept_text = self._cut_note(text, removed_characters)
             if label is None and not kept_text:
                 del sections[index]
             elif (
@@ -389,6 +389,16 @@ class Cleaner:
                 sections[index] = (label, kept_text)
                 if kept_text.strip():
                     return
+
+    def _cut_note(self, text: str, removed_characters: dict[str, int]) -> str:
+        """Return a text without notes at its end, and without numbers of references that a note followed."""
+        while (end := self._find_text_end(text, removed_characters)) < len(text):
+            text = text[:end]
+            if "reference-numbers" in self._enabled:
+                word = text.rfind(" ") + 1
+                shortened = text[:word] + remove_reference_numbers(text[word:])
+                text = _count_change("reference-numbers", text, shortened, removed_characters)
+        return text
 
     def _find_text_end(self, text: str, removed_characters: dict[str, int]) -> int:
         """Return the end of a text without notes. The text is not copied per note: there can be many."""

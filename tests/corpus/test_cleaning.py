@@ -10,7 +10,7 @@ import unicodedata
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.text import cleaning
@@ -679,6 +679,7 @@ CLEANERS = st.one_of(st.just(ALL_RULES), st.sets(st.sampled_from(CLEANING_RULES)
 
 @settings(max_examples=examples(1500))
 @given(CLEANERS, TEXTS, SECTIONS)
+@example(ALL_RULES, "", [(None, "reported1,2.(author's transl.).")])
 def test_cleaning_is_idempotent_and_counts_add_up(
     cleaner: Cleaner, title: str, sections: list[LabelledText]
 ) -> None:
