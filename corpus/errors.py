@@ -124,6 +124,10 @@ class RunError(BioshardsError):
     """A run failed. Completed work is kept; rerunning the command resumes it."""
 
 
+class LostServiceError(RunError):
+    """The service that ran a job is gone, while threads of Beam wait for it."""
+
+
 class DataError(BioshardsError):
     """A file or a record cannot be used.
 

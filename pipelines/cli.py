@@ -11,11 +11,12 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, cast
 
 from bioshards.corpus.errors import (
     INTERRUPTED,
     OK,
+    LostServiceError,
     MissingExtraError,
     UsageError,
     describe_install,
@@ -109,9 +110,9 @@ def run_command(name: str, argv: Sequence[str], typed: str) -> int:
     except KeyboardInterrupt as interrupt:
         print(file=sys.stderr)
         stopped = "stopped. Completed work is kept: run the same command again to continue"
-        code = _print_error(program, str(interrupt) or stopped, INTERRUPTED)
-        sys.stdout.flush()
-        os._exit(code)  # Beam's threads do not end by themselves
+        _end_at_once(_print_error(program, str(interrupt) or stopped, INTERRUPTED))
+    except LostServiceError as error:
+        _end_at_once(_print_error(program, *report_error(error)))
     except Exception as error:
         if isinstance(error, UsageError):
             error.hint = f"See {typed} --help"
@@ -163,6 +164,12 @@ def _add_download_hint(error: Exception, name: str) -> None:
 def _print_error(program: str, message: str, code: int) -> int:
     print(f"{program}: {message}", file=sys.stderr)
     return code
+
+
+def _end_at_once(code: int) -> NoReturn:
+    """End the process without a wait for Beam's threads: they do not end by themselves, or abort it."""
+    sys.stdout.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

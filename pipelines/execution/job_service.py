@@ -19,7 +19,7 @@ import grpc
 from apache_beam.portability.api import beam_job_api_pb2
 from apache_beam.runners.portability.job_server import ExternalJobServer
 
-from bioshards.corpus.errors import RESUME, OutputMismatchError, RunError, UsageError, quote
+from bioshards.corpus.errors import RESUME, LostServiceError, OutputMismatchError, RunError, UsageError, quote
 from bioshards.corpus.manifest import ManifestError, read_any_version, utc_now
 from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.output.work_files import read_report, write_report
@@ -227,7 +227,7 @@ def check_not_lost(context: RunContext, job_spec: JobSpec, pipeline_result: Any,
         pipeline_result: Beam's, of the job; None if it was not handed over yet.
 
     Raises:
-        RunError: the job service is gone. A cluster may go on with the job.
+        LostServiceError: the job service is gone. A cluster may go on with the job.
     """
     job_id = job_status.get_job_id(pipeline_result)
     is_lost = isinstance(error, grpc.RpcError) and _code_of(error) == grpc.StatusCode.UNAVAILABLE
@@ -236,12 +236,12 @@ def check_not_lost(context: RunContext, job_spec: JobSpec, pipeline_result: Any,
         return
     reason = job_status.find_reason(str(error))
     if endpoint := get_endpoint(context):
-        raise RunError(
+        raise LostServiceError(
             f"the job service at {endpoint} is gone ({reason}). A cluster may go on with job {job_id}: look "
             f"at it with its own commands. It is finished when {job_spec.output}/manifest.json is there; if "
             "not, run the same command again to continue"
         ) from error
-    raise RunError(f"the runner that this command started has ended ({reason}). {RESUME}") from error
+    raise LostServiceError(f"the runner that this command started has ended ({reason}). {RESUME}") from error
 
 
 def _code_of(error: grpc.RpcError) -> object:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -24,6 +26,7 @@ from bioshards.pipelines.execution import job_service
 from tests.support.cloud.portable_runner import PRISM, run_portable_services
 from tests.support.fork_server import run_beam
 from tests.support.outputs import published_digests
+from tests.support.paths import PUBMED_SAMPLE
 
 Run = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -187,6 +190,31 @@ def test_prism_gives_the_same_bytes(runner: str, reference: Path, full_text: Pat
             completed = run_beam("run", pipeline, "--keep-dropped", "--output", output, *options)
             assert completed.returncode == 0, completed.stderr
             assert published_digests(output) == published_digests(expected)
+
+
+@NEEDS_PRISM
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
+def test_killed_service_ends_the_command_with_a_message(tmp_path: Path) -> None:
+    """The workers are threads of the command, which wait for the service."""
+    inputs, output = tmp_path / "inputs", tmp_path / "out"
+    inputs.mkdir()
+    for number in range(1, 61):
+        shutil.copy(PUBMED_SAMPLE / "pubmed26n0001.xml", inputs / f"pubmed26n{number:04d}.xml")
+    program = [sys.executable, "-m", "bioshards", "run", "pubmed_to_shards"]
+    command = [*program, "--input", str(inputs), "--output", str(output)]
+    with run_portable_services(tmp_path, prism=PRISM) as options:
+        process = subprocess.Popen(
+            [*command, *options[:2], "--environment_type=LOOPBACK"], stderr=subprocess.PIPE, text=True
+        )
+        while not list(output.glob(".bioshards/staged/*")):
+            assert process.poll() is None
+            time.sleep(0.05)
+    error = process.communicate()[1]
+    assert process.returncode == 1, error
+    assert " is gone (" in error.splitlines()[-1]
+    again = subprocess.run([*command, "--force"], capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
 
 
 # Jobs that outlive their command
