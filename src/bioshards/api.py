@@ -390,7 +390,9 @@ class Documents:
         """Compare all shards with the manifest: damaged statistics of a footer would hide documents."""
         from concurrent.futures import ThreadPoolExecutor
 
-        with ThreadPoolExecutor(os.cpu_count()) as threads:
+        from bioshards.corpus.cpus import count_cpus
+
+        with ThreadPoolExecutor(count_cpus()) as threads:
             list(threads.map(lambda shard: _check_once(self._folder, shard), self._shards))
 
     @property
