@@ -34,6 +34,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.vocab.encoder.chunk_encoders import BoundedCache, join_chunk_ids, make_chunk_encoder
 from bioshards.vocab.encoder.compatibility import TokenizerJson, find_incompatibilities
+from bioshards.vocab.tokenizer import hugging_face
 from bioshards.vocab.tokenizer.wordpiece import SENTENCEPIECE_SPACE
 
 CACHE_BYTES: Final = 160_000_000
@@ -115,8 +116,8 @@ class Encoder:
         self._pickle_args = path, data, special_as_text
         self.tokenizer_json, self.sha256 = data, hashlib.sha256(data).hexdigest()
         try:
-            self._hf_tokenizer: Tokenizer = Tokenizer.from_buffer(data)
-        except Exception as error:  # the library raises bare exceptions
+            self._hf_tokenizer = hugging_face.parse_tokenizer(data.decode())
+        except ValueError as error:
             raise InvalidValueError(
                 f"{path} cannot be read by the tokenizers library: {error}. Give the --output of a finished "
                 "`bioshards vocab build`, or build it again."

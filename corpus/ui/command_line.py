@@ -10,7 +10,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from bioshards.corpus.errors import (
     DISK_FULL,
@@ -28,6 +28,9 @@ from bioshards.corpus.storage.local_storage import (
     get_temporary_folder,
     make_disk_full_error,
 )
+
+_RUST_PANIC: Final = "PanicException"
+"""Failure within a library written in Rust (tokenizers, obstore): no ``Exception``, and in no module."""
 
 
 class CommandResult(NamedTuple):
@@ -72,7 +75,9 @@ def run_command(name: str, run: Callable[[], CommandResult], interrupted: str, o
     except ImportError as error:
         message = f"a library is missing ({error}): {describe_install(name)}"
         exit_code = USAGE_ERROR
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != _RUST_PANIC:
+            raise
         message, exit_code = report_error(error, out_of_memory)
     with contextlib.suppress(OSError):
         print(f"{name}: {message}", file=sys.stderr)
@@ -82,7 +87,7 @@ def run_command(name: str, run: Callable[[], CommandResult], interrupted: str, o
 _NO_SPACE = tuple(os.strerror(number) for number in DISK_FULL_ERRORS)
 
 
-def report_error(error: Exception, out_of_memory: str = "give a machine with more") -> CommandResult:
+def report_error(error: BaseException, out_of_memory: str = "give a machine with more") -> CommandResult:
     """Return the message and exit code for an exception that ends a command.
 
     The message is fit for a terminal: control characters are escaped.  With ``BIOSHARDS_TRACEBACK`` set, the
@@ -98,7 +103,7 @@ def report_error(error: Exception, out_of_memory: str = "give a machine with mor
     return report._replace(message=escape_controls(report.message))
 
 
-def _make_report(error: Exception, out_of_memory: str) -> CommandResult:
+def _make_report(error: BaseException, out_of_memory: str) -> CommandResult:
     if isinstance(error, WorkerError):
         if is_disk_full(error.detail.message) and not error.detail.is_ours:
             return CommandResult(describe_full_disk(), FAILED)

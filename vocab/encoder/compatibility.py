@@ -7,13 +7,14 @@ those that ``vocab build`` writes.  ``tokenizer_json`` is the parsed ``tokenizer
 from __future__ import annotations
 
 import base64
-import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tokenizers import Tokenizer
 from tokenizers.normalizers import Precompiled
 
+from bioshards.vocab.tokenizer.charsmap import has_rule_of
+from bioshards.vocab.tokenizer.hugging_face import list_normalizer_steps
 from bioshards.vocab.tokenizer.wordpiece import SENTENCEPIECE_SPACE
 
 TokenizerJson = Mapping[str, Any]
@@ -39,7 +40,7 @@ def find_incompatibilities(tokenizer_json: TokenizerJson, hf_tokenizer: Tokenize
         yield f"no {model['unk_token']} in its vocabulary"
     if not is_bert_pretokenizer(tokenizer_json) and not is_albert_pretokenizer(tokenizer_json):
         yield "a pre-tokenizer that is neither BertPreTokenizer nor WhitespaceSplit and Metaspace (always)"
-    for normalizer in _flatten_normalizers(tokenizer_json["normalizer"]):
+    for normalizer in list_normalizer_steps(tokenizer_json["normalizer"]):
         if (
             normalizer["type"] not in _LOCAL_NORMALIZERS
             and not _is_local_replacement(normalizer)
@@ -70,12 +71,6 @@ def is_albert_pretokenizer(tokenizer_json: TokenizerJson) -> bool:
     return False
 
 
-def _flatten_normalizers(normalizer: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    if normalizer and normalizer["type"] == "Sequence":
-        return [leaf for inner in normalizer["normalizers"] for leaf in _flatten_normalizers(inner)]
-    return [normalizer] if normalizer else []
-
-
 def _is_local_charsmap(normalizer: Mapping[str, Any]) -> bool:
     """Return True for the rules of a SentencePiece model if none of them changes a blank.
 
@@ -87,21 +82,7 @@ def _is_local_charsmap(normalizer: Mapping[str, Any]) -> bool:
         return False
     rules = base64.b64decode(normalizer["precompiled_charsmap"])
     apply_rules = Precompiled(rules).normalize_str
-    return not _has_rule_of_blank(rules) and all(apply_rules(sign) == sign for sign in _PREPENDED_SIGNS)
-
-
-def _has_rule_of_blank(charsmap: bytes) -> bool:
-    """Return True if a rule begins with a blank.
-
-    SOURCES: https://github.com/s-yata/darts-clone/blob/master/include/darts.h: the rules begin with the size
-    of a trie and its units of 32 bits, the root first.  A unit has the label of its character in the lowest 8
-    bits and the offset of its children, which lie at offset XOR character, in the highest 22.
-    """
-    [size] = struct.unpack_from("<I", charsmap)
-    units: tuple[int, ...] = struct.unpack_from(f"<{size // 4}I", charsmap, 4)
-    root = units[0]
-    offset = (root >> 10) << ((root & 1 << 9) >> 6)
-    return units[offset ^ ord(" ")] & (1 << 31 | 0xFF) == ord(" ")
+    return not has_rule_of(rules, " ") and all(apply_rules(sign) == sign for sign in _PREPENDED_SIGNS)
 
 
 def _is_local_replacement(normalizer: Mapping[str, Any]) -> bool:

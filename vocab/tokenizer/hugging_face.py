@@ -21,6 +21,8 @@ from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokeniz
 from tokenizers.models import Unigram, WordPiece
 from tokenizers.processors import TemplateProcessing
 
+from bioshards.corpus.errors import InvalidValueError
+from bioshards.vocab.tokenizer.charsmap import find_charsmap_damage
 from bioshards.vocab.tokenizer.pretokenizer import Casing
 from bioshards.vocab.tokenizer.wordpiece import (
     ALBERT_SPECIAL_TOKENS,
@@ -85,6 +87,30 @@ def make_albert_normalizer(casing: Casing, charsmap: bytes = b"") -> normalizers
     return normalizers.Sequence(steps)
 
 
+def parse_tokenizer(text: str) -> Tokenizer:
+    """Return the tokenizer of a ``tokenizer.json``.
+
+    Raises:
+        InvalidValueError: the library does not read it, or would end in a panic when it encodes.
+    """
+    try:
+        tokenizer = Tokenizer.from_str(text)
+    except Exception as error:  # the library raises bare exceptions
+        raise InvalidValueError(str(error)) from None
+    normalizer = json.loads(tokenizer.to_str())["normalizer"]
+    for step in list_normalizer_steps(normalizer):
+        if step["type"] == "Precompiled" and (damage := find_charsmap_damage(_decode_charsmap(step))):
+            raise InvalidValueError(f"the rules of its normaliser are damaged ({damage})")
+    return tokenizer
+
+
+def list_normalizer_steps(normalizer: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    """Return the steps of the JSON of a normaliser, those within others in their place."""
+    if normalizer and normalizer["type"] == "Sequence":
+        return [step for inner in normalizer["normalizers"] for step in list_normalizer_steps(inner)]
+    return [normalizer] if normalizer else []
+
+
 def make_tokenizer_config(casing: Casing, sentencepiece: bool) -> dict[str, Any]:
     """Return the content of ``tokenizer_config.json``."""
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
@@ -138,8 +164,12 @@ def get_charsmap(normalizer: Mapping[str, Any] | None) -> bytes:
     """Return the compiled rules in the JSON of ALBERT's normaliser; empty if there are none."""
     for step in (normalizer or {}).get("normalizers", []):
         if step["type"] == "Precompiled":
-            return base64.b64decode(step["precompiled_charsmap"])
+            return _decode_charsmap(step)
     return b""
+
+
+def _decode_charsmap(step: Mapping[str, Any]) -> bytes:
+    return base64.b64decode(step["precompiled_charsmap"])
 
 
 def _drop_ineffective(normalizer: Mapping[str, Any] | None) -> list[Any]:

@@ -208,8 +208,8 @@ def _score_pieces(pieces: Collection[ModelPiece]) -> list[tuple[str, float]]:
 
 def _parse_json(path: str, text: str) -> Tokenizer:
     try:
-        tokenizer = Tokenizer.from_str(text)
-    except Exception as error:  # the library raises a bare Exception
+        tokenizer = hugging_face.parse_tokenizer(text)
+    except InvalidValueError as error:
         raise InvalidValueError(
             f"{path} is no tokenizer.json that the tokenizers library reads: {error}"
         ) from None

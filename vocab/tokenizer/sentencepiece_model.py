@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from tokenizers.normalizers import Precompiled
 
 from bioshards.corpus.errors import InvalidValueError
+from bioshards.vocab.tokenizer.charsmap import find_charsmap_damage
 from bioshards.vocab.tokenizer.wordpiece import ALBERT_UNK
 
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
@@ -96,10 +97,9 @@ def _find_unsupported(
         return f"with pieces of the kind {min(kinds).name}"
     if [piece.text for piece in pieces if piece.kind == PieceKind.UNKNOWN] != [ALBERT_UNK]:
         return f"without the unknown token {ALBERT_UNK}"
-    try:
-        normalize = Precompiled(charsmap).normalize_str if charsmap else str
-    except Exception as error:  # the library raises bare exceptions
-        return f"with rules of a normaliser that are damaged ({error})"
+    if charsmap and (damage := find_charsmap_damage(charsmap)):
+        return f"with rules of a normaliser that are damaged ({damage})"
+    normalize = Precompiled(charsmap).normalize_str if charsmap else str
     for piece in pieces:
         if piece.kind == PieceKind.USER_DEFINED and normalize(piece.text) != piece.text:
             return f"whose normaliser changes its own piece {piece.text!r}"
