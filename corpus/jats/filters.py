@@ -51,7 +51,9 @@ CITATION_MODES: Final = ("keep", "drop", "mask")
 """keep: citations as printed; drop: none; mask: :data:`CITATION_MASK` in place of nouns, no others."""
 CITATION_MASK: Final = "[CITATION]"
 TABLE_MODES: Final = ("none", "text")
-_FORMULA_MODES: Final = ("latex", "text")
+FORMULA_MODES: Final = ("latex", "text")
+FORMULA_WORD: Final = "[FORMULA]"
+"""Stands for an inline formula, or the graphic of a symbol, that has no text."""
 
 OPTIONAL_ARTICLE_PARTS: Final = tuple(part for part in ARTICLE_PARTS if part != "title")
 _EXTRA_ARTICLE_PARTS: Final = ("other-abstract", "translated-abstract", "sub-article")
@@ -156,8 +158,9 @@ class PmcConfig(ArticleConfig):
         str,
         Option(
             "latex writes formulas as LaTeX where the article has it, and other displayed ones as text; text "
-            "writes displayed formulas as text; another word, as [FORMULA], stands in place of each "
-            "displayed one (default: displayed ones are left out, inline ones are text)",
+            "writes displayed formulas as text; another word, as [EQUATION], stands in place of each "
+            f"displayed one, and of inline ones without text, for which {FORMULA_WORD} stands otherwise "
+            "(default: displayed ones are left out, inline ones are text)",
             metavar="latex|text|TOKEN",
         ),
     ] = ""
@@ -189,7 +192,7 @@ class PmcConfig(ArticleConfig):
     def describe_unknown_values(self) -> list[str]:
         """Return a notice for each article type that is not known, and for a word that is nearly a mode."""
         notices = []
-        if self.formula not in _FORMULA_MODES and (hint := suggest_nearest(self.formula, _FORMULA_MODES)):
+        if self.formula not in FORMULA_MODES and (hint := suggest_nearest(self.formula, FORMULA_MODES)):
             notices.append(f"--formula {self.formula} stands in place of each displayed formula{hint}")
         kept, dropped, known = self.article_types, self.drop_article_types, _ARTICLE_TYPES.split()
         kind = "type that JATS or PMC suggest"

@@ -26,7 +26,9 @@ GAP_MARK: Final = "\ufdd2"
 """Mark of a citation that was the noun of its sentence."""
 NOTE_FRAME: Final = "\ufdd3"
 """Frame of a superscript that may be the mark of a note."""
-RESERVED_MARKS: Final = (CITATION_MARK, REMOVAL_MARK, GAP_MARK, NOTE_FRAME)
+FORMULA_MARK: Final = "\ufdd4"
+"""Mark of a formula or symbol without text, which a word replaces."""
+RESERVED_MARKS: Final = (CITATION_MARK, REMOVAL_MARK, GAP_MARK, NOTE_FRAME, FORMULA_MARK)
 
 # Citations
 
@@ -67,6 +69,10 @@ _MARK_RUN = re.compile(rf"{_CITATION_RUN.pattern}|{REMOVAL_MARK}\s*")
 _ONLY_CITATIONS = re.compile(
     rf"(?:[\d\s,;•{CITATION_MARK}{_DASHES}]|\b(?:and|to)\b|\(pp?\.?\s*\d[\d{_DASHES}]*\))*"
 )
+_FORMULA_MARK_EDGES = re.compile(
+    rf"{FORMULA_MARK}(?:(?<=\w{FORMULA_MARK})())?(?:(?=(?!(?:s|th|st|nd|rd)\b)\w)())?"
+)
+"""A formula with empty groups where a letter or digit is beside it; "the nth" and "the ns" are one word."""
 _MAX_BRACKET_DEPTH: Final = 5  # brackets within brackets; real ones have three
 _MAX_CITATION_LENGTH: Final = 200  # characters of a reference's numbers
 _MARKED_BRACKET = re.compile(
@@ -122,6 +128,14 @@ def remove_marks(text: str) -> str:
 def fill_gaps(text: str, mask: str) -> str:
     """Replace the marks of citations that were nouns by a mask, or remove them if it is empty."""
     return text.replace(GAP_MARK, mask) if mask else text.replace(f" {GAP_MARK}", "").replace(GAP_MARK, "")
+
+
+def write_formula_words(text: str, word: str) -> str:
+    """Replace the marks of formulas without text by a word, apart from letters and digits beside it."""
+    return _FORMULA_MARK_EDGES.sub(
+        lambda edges: f"{' ' if edges[1] is not None else ''}{word}{' ' if edges[2] is not None else ''}",
+        text,
+    )
 
 
 def _clean_brackets(text: str, mark: str) -> str:

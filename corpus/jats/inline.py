@@ -1,7 +1,8 @@
 """Extract the text of a title or paragraph: inline elements joined as written, numeric citations removed.
 
 Presentation elements (``<sub>``, ``<italic>``, ``<named-content>``) join without additional blanks. Numbers
-of references and footnotes, graphics and LaTeX are removed.
+of references and footnotes, graphics and LaTeX are removed; a mark stays of a formula without text, and of a
+graphic that stands for a symbol.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from lxml import etree
 
 from bioshards.corpus import mathml
 from bioshards.corpus.jats import in_text_marks
-from bioshards.corpus.jats.in_text_marks import CITATION_MARK, CITATION_XREF_TYPES, NOTE_FRAME, REMOVAL_MARK
+from bioshards.corpus.jats.in_text_marks import (
+    CITATION_MARK,
+    CITATION_XREF_TYPES,
+    FORMULA_MARK,
+    NOTE_FRAME,
+    REMOVAL_MARK,
+)
 from bioshards.corpus.mathml import MATHML_NAMESPACE
 from bioshards.corpus.sentences import collapse_whitespace
 from bioshards.corpus.xml import element_text
@@ -39,6 +46,16 @@ WORD_GAP: Final = "\n\r"
 """A blank that words need; join_pieces removes it at the inner side of brackets and before punctuation.
 A script after it stays apart, unlike one after a line break of the XML, which never ends in a return.
 """
+_WORD_BEFORE_SYMBOL = re.compile(
+    r"(?:\b(?:an?|all|at|because|between|by|equals?|every|for|from|given|if|in|is|let|of|some|than|that|the"
+    r"|time|to|value|values|when|where|with)|[=<>≤≥≈+×])[ \t\n]+\Z",
+    re.IGNORECASE,
+)
+_WORDS_AFTER_SYMBOL = re.compile(
+    r"\s+(?:are|denot(?:es?|ing)|equals|indicat(?:es?|ing)|is|represent(?:s|ing)?|stands? for|was|were"
+    r"|[=<>≤≥≈])\s"
+)
+"""Words around a graphic that is the noun of its sentence; keys of legends and logos have others."""
 _NUMBERED_ITEM_NAME = re.compile(
     r"\b(?:fig|figs|figure|figures|table|tables|eq|eqs|equation|section|box|file|part|step)\.?\s*[(\[]?$",
     re.I,
@@ -167,6 +184,13 @@ def _append_removal_mark(_: etree._Element, pieces: TextPieces) -> None:
     pieces.append(REMOVAL_MARK)
 
 
+def _append_inline_graphic(graphic: etree._Element, pieces: TextPieces) -> None:
+    """Append a mark for a symbol if the words around a graphic need one, as "at time", else for a picture."""
+    before = "".join(pieces[-_LOOKBACK_PIECES:])[-_LOOKBACK_CHARACTERS:]
+    is_symbol = _WORD_BEFORE_SYMBOL.search(before) or _WORDS_AFTER_SYMBOL.match(graphic.tail or "")
+    pieces.append(FORMULA_MARK if is_symbol else REMOVAL_MARK)
+
+
 def _append_link(link: etree._Element, pieces: TextPieces) -> None:
     """Append the text of a link, or a mark if it has none."""
     pieces.append(_join_marked_text(link) or REMOVAL_MARK)
@@ -269,14 +293,14 @@ def _append_explanation(element: etree._Element, pieces: TextPieces) -> None:
 
 
 def _append_alternatives(element: etree._Element, pieces: TextPieces) -> None:
-    """Append the first alternative that has text."""
+    """Append the first alternative that has text; else a mark, that of a formula if one is LaTeX."""
     for child in element:
         inner_pieces: TextPieces = []
         append_inline(child, inner_pieces)
-        if "".join(inner_pieces).strip(f" \t\n{REMOVAL_MARK}"):
+        if "".join(inner_pieces).strip(_BLANKS_AND_MARKS):
             pieces += inner_pieces
             return
-    pieces.append(REMOVAL_MARK)
+    pieces.append(REMOVAL_MARK if element.find("tex-math") is None else FORMULA_MARK)
 
 
 def _append_name_part(element: etree._Element, pieces: TextPieces) -> None:
@@ -295,11 +319,17 @@ def _append_named_content(element: etree._Element, pieces: TextPieces) -> None:
     append_text(element, pieces)
 
 
+_FORMULA_IMAGES: Final = ("graphic", "inline-graphic", "tex-math")
+_BLANKS_AND_MARKS: Final = f" \t\n\r{REMOVAL_MARK}{FORMULA_MARK}"
+
+
 def _append_formula(element: etree._Element, pieces: TextPieces) -> None:
-    """Append a formula from its MathML, or its text without LaTeX and graphics."""
+    """Append a formula from its MathML, or its text; a mark if it has only LaTeX and graphics."""
     math = element.find(f".//{MATHML_NAMESPACE}math")
     text = _join_marked_text(element) if math is None else _format_math(math)
-    pieces.append(text if text.strip() else REMOVAL_MARK)
+    if not text.strip(_BLANKS_AND_MARKS):
+        text = REMOVAL_MARK if next(element.iter(_FORMULA_IMAGES), None) is None else FORMULA_MARK
+    pieces.append(text)
 
 
 def extract_formula(element: etree._Element) -> str:
@@ -421,7 +451,8 @@ _HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {
         (_append_link, "ext-link uri"),
         (_append_formula, "inline-formula"),
         (_append_math, f"math {MATHML_NAMESPACE}math"),
-        (_append_removal_mark, "graphic inline-graphic media inline-media private-char"),
+        (_append_inline_graphic, "inline-graphic private-char"),
+        (_append_removal_mark, "graphic media inline-media"),
         (_skip, _SKIPPED_ELEMENTS),
     )
     for name in names.split()

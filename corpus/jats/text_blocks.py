@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 from lxml import etree
 
 from bioshards.corpus.jats import in_text_marks, inline, tables, text_rules
-from bioshards.corpus.jats.filters import CITATION_MASK, PmcConfig
-from bioshards.corpus.jats.in_text_marks import GAP_MARK
+from bioshards.corpus.jats.filters import CITATION_MASK, FORMULA_MODES, FORMULA_WORD, PmcConfig
+from bioshards.corpus.jats.in_text_marks import FORMULA_MARK, GAP_MARK
 from bioshards.corpus.jats.inline import (
     PRESENTATION_ELEMENTS,
     WORD_GAP,
@@ -55,14 +55,12 @@ def extract_blocks(article: etree._Element, config: PmcConfig) -> list[TextBlock
     walker = _ArticleWalker(config.has_tables)
     walker.walk_article(article)
     mask = CITATION_MASK if config.citations == "mask" else ""
+    formula_word = config.formula if config.formula not in ("", *FORMULA_MODES) else FORMULA_WORD
     blocks = [
         _split_heading(block) if ". " in block.text[: text_rules.MAX_RUN_IN_HEADING] else block
         for block in _join_headings(_drop_notes(walker.blocks))
     ]
-    return [
-        _fill_gaps(block, mask) if GAP_MARK in block.text or GAP_MARK in "".join(block.headings) else block
-        for block in blocks
-    ]
+    return [_fill_gaps(block, mask, formula_word) for block in blocks]
 
 
 def _join_headings(blocks: list[TextBlock]) -> list[TextBlock]:
@@ -98,10 +96,16 @@ def _split_heading(block: TextBlock) -> TextBlock:
     return block._replace(headings=headings, text=text)
 
 
-def _fill_gaps(block: TextBlock, mask: str) -> TextBlock:
-    """Write the mask, which may be empty, in place of citations that were nouns."""
-    headings = tuple(in_text_marks.fill_gaps(heading, mask) for heading in block.headings)
-    return block._replace(headings=headings, text=in_text_marks.fill_gaps(block.text, mask))
+def _fill_gaps(block: TextBlock, mask: str, formula_word: str) -> TextBlock:
+    """Write the mask, which may be empty, for citations that were nouns, and the word for formulas."""
+    for mark, fill, word in (
+        (GAP_MARK, in_text_marks.fill_gaps, mask),
+        (FORMULA_MARK, in_text_marks.write_formula_words, formula_word),
+    ):
+        if mark in block.text or mark in "".join(block.headings):
+            headings = tuple(fill(heading, word) for heading in block.headings)
+            block = block._replace(headings=headings, text=fill(block.text, word))
+    return block
 
 
 def _drop_notes(blocks: list[TextBlock]) -> list[TextBlock]:

@@ -1,4 +1,7 @@
-"""The text blocks of the sample's articles equal the golden files, which were written by hand."""
+"""The text blocks of the sample's articles equal the golden files, which were written by hand.
+
+So do those of ``golden/jats_classes``: an article for each class of what publishers write in their own way.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from bioshards.corpus.jats import article_metadata, article_stream, document_builder, text_blocks, xml_tree
+from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.jats.text_blocks import TextBlock
 from tests.support import paths
 from tests.support.corpus.small_articles import DROP_CITATIONS
 
 SAMPLE = paths.PMC_SAMPLE
 GOLDEN = sorted((paths.GOLDEN / "jats").glob("*.txt"))
+CLASSES = sorted((paths.GOLDEN / "jats_classes").glob("*.xml"))
 
 
 def format_blocks(blocks: list[TextBlock]) -> str:
@@ -44,3 +49,10 @@ def test_blocks_equal_the_golden_file(golden: Path, sample_articles: dict[str, b
         ).strip()
         == golden.read_text().strip()
     )
+
+
+@pytest.mark.parametrize("article", CLASSES, ids=lambda path: path.stem)
+def test_blocks_of_a_class_equal_its_golden_file(article: Path) -> None:
+    [xml] = article_stream.iter_articles(io.BytesIO(article.read_bytes()))
+    blocks = text_blocks.extract_blocks(xml_tree.parse_article(xml), PmcConfig())
+    assert format_blocks(blocks).strip() == article.with_suffix(".txt").read_text().strip()

@@ -7,7 +7,7 @@ import time
 import pytest
 from lxml import etree
 
-from bioshards.corpus.jats import inline
+from bioshards.corpus.jats import in_text_marks, inline
 
 PARSER = etree.XMLParser(
     resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
@@ -154,15 +154,42 @@ def test_citations_and_footnote_marks_are_removed(inside: str, text: str) -> Non
             "</alternatives></inline-formula>, as",
             "of x, as",
         ),
-        ("of <inline-formula><tex-math>$x$</tex-math></inline-formula>, as", "of, as"),
         ("of <inline-formula><italic>x</italic><sub>1</sub></inline-formula>, as", "of x1, as"),
-        ("of <inline-formula><inline-graphic xlink:href='a.png'/></inline-formula> as", "of as"),
+        ("the <inline-formula><m:math><m:mrow/></m:math></inline-formula>, gulls", "the, gulls"),
         ("of <m:math><m:mi>x</m:mi></m:math> as", "of x as"),
         ("of <math><mi>x</mi></math> as", "of x as"),
     ],
 )
 def test_formulas_become_text(inside: str, text: str) -> None:
     assert extract_text(inside) == text
+
+
+IMAGE = "<inline-formula><inline-graphic xlink:href='a.png'/></inline-formula>"
+TEX = "<inline-formula><alternatives><tex-math>$x$</tex-math><graphic/></alternatives></inline-formula>"
+PICTURE = "<inline-graphic xlink:href='a.png'/>"
+
+
+@pytest.mark.parametrize(
+    ("inside", "text"),
+    [
+        (f"the value of {IMAGE} was 3", "the value of [F] was 3"),
+        (f"{TEX}, the wing, is (with {TEX}) long", "[F], the wing, is (with [F]) long"),
+        (f"a {IMAGE}-fold rise of {IMAGE}{IMAGE}.", "a [F]-fold rise of [F][F]."),
+        (f"the value of{IMAGE}was 3", "the value of [F] was 3"),
+        (f"the {IMAGE}th of all {IMAGE}s", "the [F]th of all [F]s"),
+        (f"in {IMAGE} [{build_xref('3')}], as", "in [F], as"),
+        ("by <alternatives><inline-graphic/><tex-math>x</tex-math></alternatives>.", "by [F]."),
+        (f"bends at time {PICTURE} for all {PICTURE} &lt; 3", "bends at time [F] for all [F] < 3"),
+        (f"({PICTURE} indicates males and {PICTURE} is 4)", "([F] indicates males and [F] is 4)"),
+        ("where <private-char/> is", "where [F] is"),
+        # Pictures and keys of legends are no nouns.
+        (f"cold ({PICTURE}), warm ({PICTURE})", "cold, warm"),
+        (f"colours: {PICTURE} gulls, {PICTURE} terns, and {PICTURE} auks", "colours: gulls, terns, and auks"),
+        (f"{PICTURE}Ada Ode studied in Oslo", "Ada Ode studied in Oslo"),
+    ],
+)
+def test_formulas_and_symbols_without_text_are_a_word(inside: str, text: str) -> None:
+    assert in_text_marks.write_formula_words(extract_text(inside), "[F]") == text
 
 
 def test_author_year_citations_can_be_removed() -> None:

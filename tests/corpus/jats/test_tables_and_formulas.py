@@ -46,6 +46,26 @@ ROWS = [
 DEFAULT = ["Sleep was short Table 1.", "With a_1 < 2 we have and also", "Then we slept."]
 
 
+IMAGES = """Of <inline-formula><graphic/></inline-formula> we know<disp-formula><graphic/></disp-formula> and
+<inline-formula><tex-math>x</tex-math></inline-formula> only."""
+
+
+@pytest.mark.parametrize(
+    ("formula", "text"),
+    [
+        ("", "Of [FORMULA] we know and [FORMULA] only."),
+        ("text", "Of [FORMULA] we know [FORMULA] and [FORMULA] only."),
+        ("latex", "Of [FORMULA] we know [FORMULA] and $x$ only."),
+        ("[F]", "Of [F] we know [F] and [F] only."),
+    ],
+)
+def test_a_formula_without_text_leaves_no_hole(formula: str, text: str) -> None:
+    article = article_xml(7, body=f"<sec><title>{IMAGES}</title><p>{IMAGES}</p></sec>").encode()
+    document = jats.document(article, PmcConfig(titles=False, formula=formula))
+    assert document.sentences == [text]
+    assert document.sections[0][0].startswith(text[:14])
+
+
 def build_sentences(**settings: str) -> list[str]:
     return jats.document(ARTICLE, PmcConfig(titles=False, **settings)).sentences  # type: ignore[arg-type]
 
@@ -54,7 +74,10 @@ def build_sentences(**settings: str) -> list[str]:
     ("settings", "prose"),
     [
         ({}, DEFAULT),
-        ({"formula": "text"}, [DEFAULT[0], "With a_1 < 2 we have b = 3 and also", DEFAULT[2]]),
+        (
+            {"formula": "text"},
+            [DEFAULT[0], "With a_1 < 2 we have b = 3 and also [FORMULA] [FORMULA]", DEFAULT[2]],
+        ),
         (
             {"formula": "latex"},
             [DEFAULT[0], "With $a_{1} < 2$ we have b = 3 and also $c = 4$ $d = 5$", DEFAULT[2]],
