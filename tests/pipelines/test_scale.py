@@ -32,10 +32,11 @@ from bioshards.vocab.pretraining import build, pretraining_dir
 from bioshards.vocab.pretraining.build import BuildResult, PretrainingJob
 from tests.bench.harness import scale_graphs as graphs
 from tests.support.corpus.arrow_streams import write_stream
+from tests.support.corpus.jats_articles import write_files
 from tests.support.corpus.manifests import of_pretraining
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.corpus.shard_jobs import make_shards_job
-from tests.support.corpus.small_articles import small_article, write_byte_files
+from tests.support.corpus.small_articles import small_article
 from tests.support.hypothesis_profiles import examples
 from tests.support.storage_calls import StorageCalls, count_storage_calls
 from tests.support.vocab.block_factories import make_word_encoder
@@ -206,7 +207,7 @@ def test_part_lists_are_loaded_as_saved_with_any_file_names(tmp_path: Path) -> N
 
 def test_part_lists_of_single_articles_are_updated(tmp_path: Path) -> None:
     folder, output = tmp_path / "in", tmp_path / "out"
-    write_byte_files(folder, {f"PMC{number}.xml": small_article(number) for number in (1, 2, 20_000)})
+    write_files(folder, {f"PMC{number}.xml": small_article(number) for number in (1, 2, 20_000)})
     arguments = ["run", "pmc_to_shards", "--workers", "1", "--licences", "all", "--languages", ""]
     arguments += ["--input", str(folder), "--output", str(output), "--max-rejected", "1"]
     with mock.patch.object(shards, "create", wraps=steps.create) as create:
@@ -217,7 +218,7 @@ def test_part_lists_of_single_articles_are_updated(tmp_path: Path) -> None:
     assert [len(json.loads(item.read_text())["value"]) for item in before] == [2, 1]
     inputs = json.loads((output / "manifest.json").read_text())["inputs"]
     assert [(item["file"], item["num_files"]) for item in inputs] == [("PMC0000xxxx", 2), ("PMC0002xxxx", 1)]
-    write_byte_files(folder, {"PMC3.xml": small_article(3)})
+    write_files(folder, {"PMC3.xml": small_article(3)})
     assert cli.main(arguments) == 0
     after = list_part_lists(output)
     assert [len(json.loads(item.read_text())["value"]) for item in after] == [3, 1]

@@ -112,14 +112,6 @@ def test_europe_pmc_listing_is_parsed_in_order() -> None:
     assert remote.size == int(1.1 * 1024**2)
 
 
-def test_urls_follow_the_base_url() -> None:
-    [file] = pubmed.parse_listing(
-        format_row("pubmed31n0001.xml.gz"), "http://127.0.0.1:8000/pubmed/", pubmed.UPDATES
-    )
-    assert file.url == "http://127.0.0.1:8000/pubmed/updatefiles/pubmed31n0001.xml.gz"
-    assert file.path == "pubmed/updatefiles/pubmed31n0001.xml.gz"
-
-
 @pytest.mark.parametrize(
     ("details", "modified_at", "size", "listing_text"),
     [

@@ -17,6 +17,7 @@ from bioshards.corpus.jats import article_stream
 from bioshards.corpus.jats.article_stream import iter_articles
 from bioshards.corpus.xml import decoder
 from bioshards.corpus.xml.element_stream import check_length
+from tests.support.corpus.archive_bytes import TrickleReader
 
 XLINK = b'xmlns:xlink="http://www.w3.org/1999/xlink"'
 DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -36,18 +37,8 @@ SECOND = "<article><body><p>Naïve β-cells.</p></body><response><p>R.</p></resp
 EMPTY = b"<article/>"
 
 
-class SlowFile:
-    """A file that returns at most ``step`` bytes per read."""
-
-    def __init__(self, data: bytes, step: int) -> None:
-        self._file, self._step = io.BytesIO(data), step
-
-    def read(self, size: int, /) -> bytes:
-        return self._file.read(min(size, self._step))
-
-
 def list_articles(data: bytes, step: int = 1 << 20) -> list[bytes]:
-    return list(iter_articles(SlowFile(data, step)))
+    return list(iter_articles(TrickleReader(data, step)))
 
 
 def catch_error(data: bytes, step: int = 1 << 20) -> BadFileError:
@@ -199,7 +190,7 @@ def test_utf_8_that_declares_a_single_byte_encoding_is_read_as_utf_8(encoding: s
         article = f"<article><p>{text}</p></article>"
         report = decoder.DecodingReport()
         data = (declaration + article).encode()
-        assert list(iter_articles(SlowFile(data, step), report)) == [article.encode()]
+        assert list(iter_articles(TrickleReader(data, step), report)) == [article.encode()]
         assert report.misdeclared_files == 1
 
 
@@ -217,7 +208,7 @@ def test_utf_8_that_declares_a_single_byte_encoding_is_read_as_utf_8(encoding: s
 def test_a_page_of_a_longer_list_is_counted(token: bytes, pages: int, step: int) -> None:
     report = decoder.DecodingReport()
     data = build_oai_response(b"<article/>", token=token)
-    assert len(list(iter_articles(SlowFile(data, step), report, "a"))) == 2  # and the deleted record
+    assert len(list(iter_articles(TrickleReader(data, step), report, "a"))) == 2  # and the deleted record
     assert report.partial_lists == ["a"] * pages
 
 
@@ -227,7 +218,7 @@ def test_text_in_its_declared_encoding_is_read_by_it(text: str) -> None:
     for step in (1, 1 << 20):
         report = decoder.DecodingReport()
         data = f'<?xml version="1.0" encoding="iso-8859-1"?>{article}'.encode("latin-1")
-        assert list(iter_articles(SlowFile(data, step), report)) == [article.encode()]
+        assert list(iter_articles(TrickleReader(data, step), report)) == [article.encode()]
         assert report.misdeclared_files == 0
 
 
@@ -241,7 +232,7 @@ def test_encoding_is_decided_by_a_sample_that_blocks_do_not_change(monkeypatch: 
         article = b"<article>" + content + b"</article>"
         expected = article if is_utf8 else article.decode("latin-1").encode()
         for step in (1, 3, 1 << 20):
-            assert list(iter_articles(SlowFile(declaration + article, step))) == [expected]
+            assert list(iter_articles(TrickleReader(declaration + article, step))) == [expected]
 
 
 # Namespaces

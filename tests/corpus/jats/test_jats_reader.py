@@ -37,11 +37,11 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.parallel import MAX_CONCURRENT_CALLS
 from bioshards.corpus.storage.source_file import SourceFile
 from tests.support.corpus.archive_bytes import pack_tar_gz, pack_zip
+from tests.support.corpus.jats_articles import write_files
 from tests.support.corpus.small_articles import (
     KEEP_EVERYTHING,
     pack_articles,
     small_article,
-    write_byte_files,
 )
 from tests.support.hypothesis_profiles import examples
 from tests.support.paths import PMC_SAMPLE
@@ -97,7 +97,7 @@ def get_document(record: SourceRecord) -> Document:
 
 
 def test_bad_file_does_not_affect_the_others(tmp_path: Path) -> None:
-    folder = write_byte_files(
+    folder = write_files(
         tmp_path / "in",
         {
             "PMC1.xml": small_article(1),
@@ -137,7 +137,7 @@ def test_bad_file_does_not_affect_the_others(tmp_path: Path) -> None:
 
 
 def test_rejection_names_the_cause_and_no_local_path(tmp_path: Path) -> None:
-    folder = write_byte_files(
+    folder = write_files(
         tmp_path / "in", {"PMC1.xml": small_article(1)[:-20], "PMC2.xml": small_article(2, "&x;")}
     )
     truncated, malformed = read_records(folder)
@@ -151,14 +151,14 @@ def test_rejection_names_the_cause_and_no_local_path(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_file_without_read_permission_is_rejected(tmp_path: Path) -> None:
-    folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2)})
+    folder = write_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2)})
     (folder / "PMC1.xml").chmod(0)
     assert list_outcomes(folder) == ["unreadable", "pmc:PMC2.1"]
 
 
 def test_broken_symlink_and_the_end_of_a_truncated_set_are_rejected(tmp_path: Path) -> None:
     articles = pack_articles(small_article(2), small_article(3))[:-30]
-    folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1), "mine.xml": articles})
+    folder = write_files(tmp_path / "in", {"PMC1.xml": small_article(1), "mine.xml": articles})
     (folder / "PMC9.xml").symlink_to(tmp_path / "gone.xml")
     assert summarize_records(read_records(folder)) == [
         ("PMC1.xml", 0, "pmc:PMC1.1"),
@@ -175,7 +175,7 @@ def test_article_list_decides_which_articles_of_a_mirror_are_read(tmp_path: Path
     folder = create_mirror(inner, *map(FakeArticle, (1, 2, 3)))
     [missing] = folder.rglob("PMC2.1-*.xml")
     missing.unlink()
-    write_byte_files(folder / "pmc" / "xml" / "PMC0000xxxx", {"PMC9.1-01234567.xml": small_article(9)})
+    write_files(folder / "pmc" / "xml" / "PMC0000xxxx", {"PMC9.1-01234567.xml": small_article(9)})
     assert list_outcomes(folder) == ["pmc:PMC1.1", "unreadable", "pmc:PMC3.1"]
     assert read_records(folder)[1].file == missing.name
 
@@ -192,7 +192,7 @@ def test_sample_is_read_without_rejections() -> None:
 
 
 def test_dropped_article_has_a_version_key_with_its_drop_reason(tmp_path: Path) -> None:
-    folder = write_byte_files(
+    folder = write_files(
         tmp_path / "in",
         {
             "PMC1.xml": small_article(1, version=3).replace(b"/by/", b"/by-nc/").replace(b"CC BY", b""),
@@ -221,7 +221,7 @@ def test_dropped_article_has_a_version_key_with_its_drop_reason(tmp_path: Path) 
 
 def test_articles_without_pmcid_have_numbers_above_pmcids(tmp_path: Path) -> None:
     doi = small_article(1).replace(b'"pmcid">PMC1<', b'"doi">10.5555/A<').replace(b"pmcid-ver", b"other")
-    [record] = read_records(write_byte_files(tmp_path, {"a.xml": doi}))
+    [record] = read_records(write_files(tmp_path, {"a.xml": doi}))
     assert get_document(record).id == "doi:10.5555/a"
     assert record.keys[0].article_number >= 2**40
 
@@ -234,7 +234,7 @@ def test_malformed_article_of_a_package_does_not_affect_the_others(tmp_path: Pat
     data = pack_articles(
         small_article(1), bad, b"<book>no article</book>", small_article(3, "&nonesuch;"), small_article(4)
     )
-    folder = write_byte_files(tmp_path, {"PMC1_PMC9.xml.gz": gzip.compress(data)})
+    folder = write_files(tmp_path, {"PMC1_PMC9.xml.gz": gzip.compress(data)})
     records = read_records(folder)
     assert summarize_records(records) == [
         ("PMC1_PMC9.xml.gz", position, outcome)
@@ -257,7 +257,7 @@ def test_malformed_article_of_a_package_does_not_affect_the_others(tmp_path: Pat
     ],
 )
 def test_damaged_package_raises(tmp_path: Path, data: bytes, reason: str) -> None:
-    folder = write_byte_files(tmp_path, {"PMC1_PMC9.xml.gz": data})
+    folder = write_files(tmp_path, {"PMC1_PMC9.xml.gz": data})
     with pytest.raises(BadFileError) as error_info:
         read_records(folder)
     assert error_info.value.reason == reason
@@ -283,7 +283,7 @@ def test_bad_archive_member_does_not_affect_the_others(tmp_path: Path, name: str
         ("PMC8.xml", b""),
         ("PMC9.xml", small_article(9)),
     ]
-    folder = write_byte_files(tmp_path, {name: ARCHIVES[name](members)})
+    folder = write_files(tmp_path, {name: ARCHIVES[name](members)})
     expected = ["pmc:PMC1.1", "hostile-name", "hostile-name", "truncated-xml", "pmc:PMC5.1", "truncated-gzip"]
     expected += ["unknown-entity", "empty-file", "pmc:PMC9.1"]
     files = [f"{name}/{member}" for member, _ in members if member != "readme.txt"]
@@ -300,7 +300,7 @@ def test_bad_archive_member_does_not_affect_the_others(tmp_path: Path, name: str
 def test_damaged_archive_raises(tmp_path: Path, name: str) -> None:
     whole = ARCHIVES[name]([(f"PMC{number}.xml", small_article(number, "x" * 500)) for number in range(1, 9)])
     for data in (whole[: len(whole) * 2 // 3], b"", b"<html/>" * 100):
-        folder = write_byte_files(tmp_path, {name: data})
+        folder = write_files(tmp_path, {name: data})
         with pytest.raises(BadFileError):
             read_records(folder)
 
@@ -324,7 +324,7 @@ def test_document_does_not_depend_on_the_container(tmp_path: Path) -> None:
     }
     results = []
     for container, files in containers.items():
-        records = read_records(write_byte_files(tmp_path / container, files))
+        records = read_records(write_files(tmp_path / container, files))
         assert not [record for record in records if record.error], container
         results.append(
             sorted((get_document(record)._replace(file="", position=0), record.keys) for record in records)
@@ -351,7 +351,7 @@ def test_document_does_not_depend_on_the_container(tmp_path: Path) -> None:
 def test_config_decides_on_numeric_citations(tmp_path: Path, citations: str, sentences: list[str]) -> None:
     first, second = (f'<xref ref-type="bibr" rid="b{number}">{number}</xref>' for number in "12")
     article = small_article(1, f"As in [{first}], so. It is<sup>{second}</sup>.")
-    folder = write_byte_files(tmp_path, {"a.xml": article})
+    folder = write_files(tmp_path, {"a.xml": article})
     config = dataclasses.replace(KEEP_EVERYTHING, citations=citations, titles=False)
     [record] = read_records(folder, config)
     assert get_document(record).sentences == sentences
@@ -423,7 +423,7 @@ def edit_article_list(folder: Path, change: Callable[[dict[str, Any]], object]) 
     ["../../../../secret.xml", "/etc/passwd", "PMC1.xml", "PMC1.1-0123456.xml", "PMC1.1-01234567.xml\n", ""],
 )
 def test_article_list_cannot_name_files_outside_its_folder(tmp_path: Path, name: str) -> None:
-    write_byte_files(tmp_path, {"secret.xml": small_article(1)})
+    write_files(tmp_path, {"secret.xml": small_article(1)})
     folder = create_mirror(tmp_path, FakeArticle(1), FakeArticle(2))
     edit_article_list(folder, lambda row: row["pmcid"] == 1 and row.update(file=name))
     assert list_outcomes(folder) == ["hostile-name", "pmc:PMC2.1"]
@@ -459,7 +459,7 @@ def test_invalid_article_list_raises(tmp_path: Path, data: bytes) -> None:
     ids=["sections", "superscripts", "lists", "rows", "powers", "beyond"],
 )
 def test_deeply_nested_article_is_read_or_rejected(tmp_path: Path, content: str) -> None:
-    folder = write_byte_files(
+    folder = write_files(
         tmp_path, {"PMC1.xml": small_article(1, body=f"<body>{content}</body>"), "PMC2.xml": small_article(2)}
     )
     before = sys.getrecursionlimit()
@@ -472,9 +472,7 @@ def test_deeply_nested_article_is_read_or_rejected(tmp_path: Path, content: str)
 def test_article_is_too_deep_when_the_stack_is_deep(tmp_path: Path) -> None:
     """Runners call the reader from a deep stack, and the recursion limit is not raised."""
     body = f"<body>{'<sec>' * 240}<p>a</p>{'</sec>' * 240}</body>"
-    folder = write_byte_files(
-        tmp_path, {"PMC1.xml": small_article(1, body=body), "PMC2.xml": small_article(2)}
-    )
+    folder = write_files(tmp_path, {"PMC1.xml": small_article(1, body=body), "PMC2.xml": small_article(2)})
 
     def read_at_depth(frames: int) -> list[SourceRecord]:
         return read_at_depth(frames - 1) if frames else read_records(folder)
@@ -598,7 +596,7 @@ def test_generated_well_formed_article_is_a_valid_document(content: str, element
 
 def test_articles_are_opened_lazily(tmp_path: Path) -> None:
     """A local article is opened when it is read; a remote storage is read a few articles ahead."""
-    folder = write_byte_files(
+    folder = write_files(
         tmp_path, {f"PMC{number}.xml": small_article(number) for number in range(1, 3 * MAX_CONCURRENT_CALLS)}
     )
     [source] = discover(FILES, [str(folder)])

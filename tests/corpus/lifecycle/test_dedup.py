@@ -232,124 +232,110 @@ SLEEP, SLEEP_AGAIN, FOOD = (
 )
 assert digest_text("", ["Mice SLEEP & so do rats"]) == digest_text("", [SLEEP])
 
-CASES: dict[str, tuple[list[bytes], set[int], dict[int, int]]] = {
-    "within a file": (
-        [pubmed_set_xml(citation_xml(12, SLEEP), citation_xml(11, SLEEP_AGAIN), citation_xml(13, FOOD))],
+
+def text(group: int) -> str:
+    """Return a text that only the records of one group have."""
+    return f"Mouse {group} sleeps. So does its rat."
+
+
+Group = tuple[list[str], list[str], set[int], dict[int, int]]
+"""Records of the first and of the second file, PMIDs that are kept, and originals of duplicates."""
+GROUPS: dict[str, Group] = {
+    "within a file, and spelled otherwise": (
+        [citation_xml(12, SLEEP), citation_xml(11, SLEEP_AGAIN), citation_xml(13, FOOD)],
+        [],
         {11, 13},
         {12: 11},
     ),
     "across files, whichever comes first": (
-        [
-            pubmed_set_xml(citation_xml(12, SLEEP), citation_xml(1, FOOD)),
-            pubmed_set_xml(citation_xml(11, SLEEP), citation_xml(2, FOOD)),
-        ],
-        {11, 1},
-        {12: 11, 2: 1},
-    ),
-    "three": (
-        [
-            pubmed_set_xml(citation_xml(9, SLEEP)),
-            pubmed_set_xml(citation_xml(8, SLEEP), citation_xml(10, SLEEP)),
-        ],
-        {8},
-        {9: 8, 10: 8},
+        [citation_xml(22, text(2)), citation_xml(23, text(20))],
+        [citation_xml(21, text(2)), citation_xml(24, text(20)), citation_xml(25, text(20))],
+        {21, 23},
+        {22: 21, 24: 23, 25: 23},
     ),
     "another title is another document": (
-        [pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, SLEEP, title="Another."))],
-        {1, 2},
+        [citation_xml(41, text(4)), citation_xml(42, text(4), title="Another.")],
+        [],
+        {41, 42},
         {},
     ),
     "a version superseded is no original": (
-        [
-            pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, SLEEP)),
-            pubmed_set_xml(citation_xml(1, FOOD)),
-        ],
-        {1, 2},
+        [citation_xml(51, text(5)), citation_xml(52, text(5))],
+        [citation_xml(51, text(50))],
+        {51, 52},
         {},
     ),
     "nor a duplicate": (
-        [
-            pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, SLEEP)),
-            pubmed_set_xml(citation_xml(2, FOOD)),
-        ],
-        {1, 2},
+        [citation_xml(61, text(6)), citation_xml(62, text(6))],
+        [citation_xml(62, text(60))],
+        {61, 62},
         {},
     ),
     "a new version repeats the old one of another": (
-        [
-            pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, FOOD)),
-            pubmed_set_xml(citation_xml(2, SLEEP, version=2)),
-        ],
-        {1},
-        {2: 1},
+        [citation_xml(71, text(7)), citation_xml(72, text(70))],
+        [citation_xml(72, text(7), version=2)],
+        {71},
+        {72: 71},
     ),
     "versions of one citation are not duplicates": (
-        [
-            pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(1, SLEEP, version=2)),
-            pubmed_set_xml(citation_xml(1, SLEEP)),
-        ],
-        {1},
+        [citation_xml(81, text(8)), citation_xml(81, text(8), version=2)],
+        [citation_xml(81, text(8))],
+        {81},
         {},
     ),
     "the original is deleted": (
-        [
-            pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, SLEEP), citation_xml(3, SLEEP)),
-            pubmed_set_xml(deleted=(1,)),
-        ],
-        {2},
-        {3: 2},
+        [citation_xml(91, text(9)), citation_xml(92, text(9)), citation_xml(93, text(9))],
+        [],
+        {92},
+        {93: 92},
     ),
     "the original is dropped by a rule": (
-        [pubmed_set_xml(citation_xml(1, SLEEP, language="ger"), citation_xml(2, SLEEP))],
-        {2},
+        [citation_xml(101, text(10), language="ger"), citation_xml(102, text(10))],
+        [],
+        {102},
         {},
     ),
     "titles alone are not compared": (
-        [
-            pubmed_set_xml(
-                citation_xml(1, ""),
-                citation_xml(2, ""),
-                citation_xml(3, "."),
-                citation_xml(4, "."),
-                citation_xml(5, SLEEP),
-            )
-        ],
-        {1, 2, 3, 4, 5},
-        {},
-    ),
-    "nothing to compare at all": (
-        [pubmed_set_xml(citation_xml(1, ""), citation_xml(2, "")), pubmed_set_xml(deleted=(1,))],
-        {2},
+        [citation_xml(111, ""), citation_xml(112, ""), citation_xml(113, "."), citation_xml(114, ".")],
+        [],
+        {111, 112, 113, 114},
         {},
     ),
     "no title is a title too": (
-        [
-            pubmed_set_xml(
-                citation_xml(1, SLEEP, title=""), citation_xml(2, SLEEP, title=""), citation_xml(3, SLEEP)
-            )
-        ],
-        {1, 3},
-        {2: 1},
+        [citation_xml(pmid, text(12), title="") for pmid in (121, 122)],
+        [citation_xml(123, text(12))],
+        {121, 123},
+        {122: 121},
     ),
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_original_is_kept_and_duplicates_are_dropped(case: str, tmp_path: Path, run: Run) -> None:
-    files, kept_pmids, duplicate_of = CASES[case]
-    inputs = write_input_files(tmp_path / "in", *files)
-    options = ("--languages", "eng", "--keep-title-only", "--keep-dropped")
-    assert run("--input", inputs, "--output", tmp_path / "out", "--dedup", "exact", *options) == 0
-    assert load_documents(tmp_path / "out").keys() == {f"pubmed:{pmid}" for pmid in kept_pmids}
-    expected = {f"pubmed:{pmid}": f"pubmed:{original}" for pmid, original in duplicate_of.items()}
+def test_originals_are_kept_and_duplicates_are_dropped(tmp_path: Path, run: Run) -> None:
+    first, second = ([record for group in GROUPS.values() for record in group[at]] for at in (0, 1))
+    files = pubmed_set_xml(*first), pubmed_set_xml(*second, deleted=(91,))
+    options = ("--dedup", "exact", "--languages", "eng", "--keep-title-only", "--keep-dropped")
+    command = ("--input", write_input_files(tmp_path / "in", *files), "--output", tmp_path / "out", *options)
+    assert run(*command) == 0
+    kept = {pmid for group in GROUPS.values() for pmid in group[2]}
+    duplicates = {pmid: original for group in GROUPS.values() for pmid, original in group[3].items()}
+    assert load_documents(tmp_path / "out").keys() == {f"pubmed:{pmid}" for pmid in kept}
+    expected = {f"pubmed:{pmid}": f"pubmed:{original}" for pmid, original in duplicates.items()}
     assert read_duplicates(tmp_path / "out") == expected
-    dropped = (
-        pq.read_table(tmp_path / "out" / "dropped").to_pylist()
-        if load_manifest(tmp_path / "out")["dropped"]
-        else []
-    )
+    dropped = pq.read_table(tmp_path / "out" / "dropped").to_pylist()
     assert {row["id"]: row["duplicate_of"] for row in dropped if row["reason"] == "duplicate"} == expected
     assert all(row["duplicate_of"] is None for row in dropped if row["reason"] != "duplicate")
+    before = published_digests(tmp_path / "out")
+    (tmp_path / "out" / "duplicates.tsv").unlink()
+    assert run(*command) == 0
+    assert published_digests(tmp_path / "out") == before, "a missing list is written again"
+
+
+def test_nothing_to_compare(tmp_path: Path, run: Run) -> None:
+    files = pubmed_set_xml(citation_xml(1, ""), citation_xml(2, "")), pubmed_set_xml(deleted=(1,))
+    options = ("--dedup", "exact", "--keep-title-only", "--output", tmp_path / "out")
+    assert run("--input", write_input_files(tmp_path / "in", *files), *options) == 0
+    assert load_documents(tmp_path / "out").keys() == {"pubmed:2"}
+    assert read_duplicates(tmp_path / "out") == {}
 
 
 @pytest.mark.thorough
@@ -380,27 +366,6 @@ def test_dedup_is_off_by_default(tmp_path: Path, run: Run) -> None:
     assert load_manifest(output)["duplicates"] == []
     assert not list(output.rglob("*duplicates*"))
     assert not list(output.rglob("*.digests"))
-
-
-def test_dedup_cannot_be_added_to_an_existing_output(
-    tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    inputs = write_input_files(tmp_path / "in", pubmed_set_xml(citation_xml(1, SLEEP)))
-    assert run("--input", inputs, "--output", tmp_path / "out") == 0
-    assert run("--input", inputs, "--output", tmp_path / "out", "--dedup", "exact") == 2
-    assert "dedup was 'none', now 'exact'" in capsys.readouterr().err
-
-
-def test_missing_duplicates_file_is_written_again(tmp_path: Path, run: Run) -> None:
-    inputs = write_input_files(
-        tmp_path / "in", pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, SLEEP))
-    )
-    command = ("--input", inputs, "--output", tmp_path / "out", "--dedup", "exact")
-    assert run(*command) == 0
-    before = published_digests(tmp_path / "out")
-    (tmp_path / "out" / "duplicates.tsv").unlink()
-    assert run(*command) == 0
-    assert published_digests(tmp_path / "out") == before
 
 
 # Reproducibility and updates
@@ -528,20 +493,3 @@ def test_run_after_a_killed_update_restores_the_output(
     update.unlink()
     assert run(*command) == 0
     assert published_digests(tmp_path / "out") == before
-
-
-@pytest.mark.thorough
-def test_update_that_changes_only_the_original_is_detected(tmp_path: Path, run: Run) -> None:
-    inputs = write_input_files(
-        tmp_path / "in",
-        pubmed_set_xml(citation_xml(2, SLEEP)),
-        pubmed_set_xml(citation_xml(3, SLEEP), citation_xml(4, FOOD)),
-    )
-    command = ("--input", inputs, "--dedup", "exact", "--keep-dropped", "--output")
-    assert run(*command, tmp_path / "grown") == 0
-    assert read_duplicates(tmp_path / "grown") == {"pubmed:3": "pubmed:2"}
-    (inputs / "pubmed26n0003.xml").write_bytes(pubmed_set_xml(citation_xml(1, SLEEP)))
-    assert run(*command, tmp_path / "grown") == 0
-    assert run(*command, tmp_path / "whole") == 0
-    assert read_duplicates(tmp_path / "grown") == {"pubmed:2": "pubmed:1", "pubmed:3": "pubmed:1"}
-    assert published_digests(tmp_path / "grown") == published_digests(tmp_path / "whole")

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
-import random
 import re
-import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,11 +107,6 @@ def test_invalid_pmcids_match_nothing(nonsense: str) -> None:
     assert find_overlap([("pmc:PMC55.1", None, nonsense, None)], [("pubmed:8", 8, nonsense, None)]) == []
 
 
-def test_pmcids_are_compared_as_a_whole() -> None:
-    articles: list[IdRow] = [("pmc:PMC5.1", None, "PMC5", None), ("pmc:PMC555.1", None, "PMC555", None)]
-    assert find_overlap(articles, [("pubmed:8", 8, "PMC55", None)]) == []
-
-
 # Several articles and abstracts
 
 
@@ -131,44 +123,6 @@ def test_doi_is_used_only_for_articles_without_a_match_by_id() -> None:
     ]
     # A PMID that no abstract has is ignored.
     assert len(find_overlap([("pmc:PMC55.1", 99, "PMC55", shared_doi)], abstracts)) == 2
-
-
-def test_pmid_precedes_pmcid() -> None:
-    articles: list[IdRow] = [("pmc:PMC1.1", None, "PMC1", None), ("pmc:PMC2.1", 7, "PMC2", None)]
-    assert find_overlap(articles, [("pubmed:7", 7, "PMC1", None)]) == [("pubmed:7", "pmc:PMC2.1", "pmid")]
-
-
-def test_abstract_of_several_articles_is_assigned_the_lowest_version() -> None:
-    ids = ["pmc:PMC9.10", "pmc:PMC9.2", "pmc:PMC10.1", "pmc:PMC100.1", "pmc:PMC123456789.9999"]
-    for keys in [(7, None, None), (None, "PMC3", None), (None, None, "10.1/a")]:
-        for seed in range(20):
-            shuffled_ids = random.Random(seed).sample(ids, len(ids))
-            [(_, full_text_id, _)] = find_overlap(
-                [(id_, *keys) for id_ in shuffled_ids], [("pubmed:7", 7, "PMC3", "10.1/a")], 2
-            )
-            assert full_text_id == "pmc:PMC9.2"
-
-
-def test_rows_follow_the_order_of_the_abstracts() -> None:
-    articles: list[IdRow] = [(f"pmc:PMC{n}.1", n, f"PMC{n}", f"10.1/{n}") for n in range(1, 21)]
-    abstracts: list[IdRow] = [(f"pubmed:{n}", n, f"PMC{n}", f"10.1/{n}") for n in (9, 3, 40, 12, 1, 20)]
-    assert [row[0] for row in find_overlap(articles, abstracts)] == [f"pubmed:{n}" for n in (9, 3, 12, 1, 20)]
-
-
-@pytest.mark.parametrize("articles", [[], [pa.RecordBatch.from_pylist([], MATCH_KEY_SCHEMA)]])
-def test_no_articles_give_no_overlap(articles: list[pa.Table]) -> None:
-    assert (
-        list(
-            full_text_overlap.find_overlap(
-                articles, lambda: make_table([("pubmed:7", 7, None, None)]).to_batches()
-            )
-        )
-        == []
-    )
-
-
-def test_no_abstracts_give_no_overlap() -> None:
-    assert find_overlap([ARTICLE], []) == []
 
 
 @pytest.mark.parametrize(
@@ -365,15 +319,6 @@ def test_directory_without_abstracts_is_refused(finished_dirs: tuple[str, str]) 
         assert finished_dirs[1] in str(error.value)
 
 
-def test_unfinished_directory_is_refused(finished_dirs: tuple[str, str]) -> None:
-    for folder in finished_dirs:
-        Path(folder, "manifest.json").rename(f"{folder}/manifest")
-        with pytest.raises(FileNotFoundError, match=r"no manifest\.json"):
-            full_text_overlap.read(FILES, finished_dirs[1], finished_dirs[0])
-        Path(folder, "manifest").rename(f"{folder}/manifest.json")
-    full_text_overlap.read(FILES, finished_dirs[1], finished_dirs[0])
-
-
 # Export
 
 
@@ -390,58 +335,49 @@ def test_export_excludes_the_overlap(finished_dirs: tuple[str, str]) -> None:
     assert export_first_sentences(*finished_dirs) == [f"About pubmed:{n}." for n in (1, 3, 4, 6, 7, 8, 10)]
 
 
-def test_export_with_an_empty_overlap_has_all_documents(
-    finished_dirs: tuple[str, str], tmp_path: Path
-) -> None:
-    other_articles = write_finished_dir(
-        tmp_path / "strangers", "pmc_to_shards", [("pmc:PMC1.1", 999, "PMC1", None)]
-    )
-    write_overlap(other_articles, finished_dirs[0])
-    assert export_first_sentences(finished_dirs[0], other_articles) == export_first_sentences(
-        finished_dirs[0]
-    )
-
-
-def read_stderr(*arguments: str) -> str:
-    """Run ``corpus export``, check that it refuses its arguments, and return its stderr."""
-    completed = subprocess.run(
-        [sys.executable, "-m", "bioshards.corpus", "export", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (completed.returncode, completed.stdout) == (2, "")
-    assert "Traceback" not in completed.stderr
-    return completed.stderr
-
-
-def test_export_refuses_a_directory_without_an_overlap_file(finished_dirs: tuple[str, str]) -> None:
-    abstracts, articles = finished_dirs
+def remove_overlap(_abstracts: str, articles: str) -> None:
     Path(articles, full_text_overlap.FILE_NAME).unlink()
-    message = read_stderr(abstracts, "--exclude-overlap-with", articles)
-    assert f"{articles} has no overlap.arrow: it was made without --find-overlap-with" in message
-    assert f"Run pmc_to_shards with --find-overlap-with {abstracts}" in message
 
 
-def test_export_refuses_the_overlap_of_outdated_abstracts(finished_dirs: tuple[str, str]) -> None:
-    abstracts, articles = finished_dirs
+def remove_manifest(_abstracts: str, articles: str) -> None:
+    Path(articles, "manifest.json").unlink()
+
+
+def add_abstract(abstracts: str, _articles: str) -> None:
     write_finished_dir(
         Path(abstracts), "pubmed_to_shards", [*SAMPLE_ABSTRACTS, ("pubmed:11", 11, None, None)]
     )
-    message = read_stderr(abstracts, "--exclude-overlap-with", articles)
-    assert "made for other PubMed shards" in message
-    assert "run pmc_to_shards again with the same --find-overlap-with" in message
 
 
-def test_export_refuses_articles_in_place_of_abstracts(finished_dirs: tuple[str, str]) -> None:
-    assert "does not hold PubMed's abstracts" in read_stderr(
-        finished_dirs[1], "--exclude-overlap-with", finished_dirs[1]
-    )
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (
+            remove_overlap,
+            "has no overlap.arrow: it was made without --find-overlap-with.*Run pmc_to_shards with",
+        ),
+        (remove_manifest, "no manifest.json"),
+        (add_abstract, "made for other PubMed shards.*run pmc_to_shards again with the same --find-overlap"),
+    ],
+)
+def test_export_refuses_what_is_no_overlap_of_these_abstracts(
+    finished_dirs: tuple[str, str],
+    damage: Callable[[str, str], None],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    damage(*finished_dirs)
+    assert command.main(["export", finished_dirs[0], "--exclude-overlap-with", finished_dirs[1]]) == 2
+    stdout, stderr = capsys.readouterr()
+    assert stdout == ""
+    assert re.search(message, stderr)
 
 
-def test_export_refuses_an_unfinished_directory(finished_dirs: tuple[str, str]) -> None:
-    Path(finished_dirs[1], "manifest.json").unlink()
-    assert "no manifest.json" in read_stderr(finished_dirs[0], "--exclude-overlap-with", finished_dirs[1])
+def test_export_refuses_articles_in_place_of_abstracts(
+    finished_dirs: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main(["export", finished_dirs[1], "--exclude-overlap-with", finished_dirs[1]]) == 2
+    assert "does not hold PubMed's abstracts" in capsys.readouterr().err
 
 
 # Selected columns
@@ -507,14 +443,3 @@ def test_articles_without_text_have_no_keys(tmp_path: Path) -> None:
     assert all(batch.schema == MATCH_KEY_SCHEMA for batch in batches)
     keys = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
     assert keys == [SAMPLE_ARTICLES[0], *SAMPLE_ARTICLES[2:]]
-
-
-def test_keys_are_read_in_the_order_of_the_shards(finished_dirs: tuple[str, str]) -> None:
-    shards = full_text_overlap.list_abstract_shards(FILES, finished_dirs[0])
-    assert len(shards) == 4
-    for order in (shards, shards[::-1]):
-        batches = full_text_overlap.read_keys(FILES, finished_dirs[0], order)
-        expected = document_shards.read_shards(FILES, finished_dirs[0], order, ["id"])
-        assert [row for batch in batches for row in batch["id"].to_pylist()] == [
-            row for batch in expected for row in batch["id"].to_pylist()
-        ]

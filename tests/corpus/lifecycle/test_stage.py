@@ -22,19 +22,16 @@ from bioshards.corpus.lifecycle import decisions, stage
 from bioshards.corpus.lifecycle.job import StageResult, order_stage_results
 from bioshards.corpus.lifecycle.stage import STAGED_FIELDS, STAGED_KEY_SCHEMA
 from bioshards.corpus.output.output_layout import OutputDir
-from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.shards import document_schema
 from bioshards.corpus.shards.document_schema import make_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.storage.source_file import SourceFile
 from tests.support.corpus.archive_bytes import pack_tar_gz, pack_zip
-from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.corpus.jats_articles import write_files
 from tests.support.corpus.shard_jobs import make_shards_job
 from tests.support.corpus.small_articles import (
     KEEP_EVERYTHING,
     pack_articles,
     small_article,
-    write_byte_files,
 )
 from tests.support.hypothesis_profiles import examples
 
@@ -84,7 +81,7 @@ def read_staged(work: Path) -> dict[str, bytes]:
 
 
 def test_group_of_articles_is_staged(tmp_path: Path) -> None:
-    folder = write_byte_files(
+    folder = write_files(
         tmp_path / "in",
         {
             "PMC1.1.xml": small_article(1, "Mice sleep."),
@@ -130,7 +127,7 @@ def test_group_of_articles_is_staged(tmp_path: Path) -> None:
 
 
 def test_dropped_articles_are_staged_on_request(tmp_path: Path) -> None:
-    folder = write_byte_files(
+    folder = write_files(
         tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2, body="<body/>")}
     )
     rules = PmcConfig(licences=KEEP_EVERYTHING.licences)
@@ -142,7 +139,7 @@ def test_dropped_articles_are_staged_on_request(tmp_path: Path) -> None:
 
 
 def test_removed_characters_are_staged(tmp_path: Path) -> None:
-    folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1, "We sl\u00adept.")})
+    folder = write_files(tmp_path / "in", {"PMC1.xml": small_article(1, "We sl\u00adept.")})
     [staged] = stage_folder(folder, tmp_path / "out")
     [row] = read_table(tmp_path / "out", staged, "arrow").to_pylist()
     assert row["removals"] == [{"rule": "soft-hyphens", "characters": 1}]
@@ -151,7 +148,7 @@ def test_removed_characters_are_staged(tmp_path: Path) -> None:
 
 def test_raw_bytes_of_rejects_are_kept(tmp_path: Path) -> None:
     bad = small_article(1, "caf\xe9").decode().encode("latin-1")
-    folder = write_byte_files(tmp_path / "in", {"PMC1_PMC9.xml": pack_articles(bad, small_article(2))})
+    folder = write_files(tmp_path / "in", {"PMC1_PMC9.xml": pack_articles(bad, small_article(2))})
     [staged] = stage_folder(folder, tmp_path / "out")
     [entry] = read_rejected(tmp_path / "out", staged)
     assert entry["reason"] == "invalid-utf-8"
@@ -159,39 +156,18 @@ def test_raw_bytes_of_rejects_are_kept(tmp_path: Path) -> None:
     assert read_table(tmp_path / "out", staged, "keys")["key"].to_pylist() == [2]
 
 
-def test_keys_of_dois_fit(tmp_path: Path) -> None:
-    doi = small_article(1).replace(b'"pmcid">PMC1<', b'"doi">10.5555/A<').replace(b"pmcid-ver", b"other")
-    [staged] = stage_folder(write_byte_files(tmp_path / "in", {"a.xml": doi}), tmp_path / "out")
-    [key] = read_table(tmp_path / "out", staged, "keys")["key"].to_pylist()
-    assert 2**40 <= key < 2**63
-    assert read_table(tmp_path / "out", staged, "digests").select(["key", "id"]).to_pylist() == [
-        {"key": key, "id": "doi:10.5555/a"}
-    ]
-
-
 def test_digests_are_staged_only_for_dedup(tmp_path: Path) -> None:
     stage_folder(
-        write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1)}), tmp_path / "out", digests=False
+        write_files(tmp_path / "in", {"PMC1.xml": small_article(1)}), tmp_path / "out", digests=False
     )
     assert [Path(name).suffix for name in read_staged(tmp_path / "out")] == [".arrow", ".json", ".keys"]
 
 
 def test_source_without_documents_is_staged(tmp_path: Path) -> None:
-    [staged] = stage_folder(write_byte_files(tmp_path / "in", {"PMC1.xml": b""}), tmp_path / "out")
+    [staged] = stage_folder(write_files(tmp_path / "in", {"PMC1.xml": b""}), tmp_path / "out")
     assert (staged.records, staged.num_keys, staged.rejected) == (1, 0, {"empty-file": 1})
     assert read_batches(tmp_path / "out", staged) == []
     assert read_table(tmp_path / "out", staged, "keys").num_rows == 0
-
-
-def test_config_determines_the_reader(tmp_path: Path) -> None:
-    path = tmp_path / "pubmed26n0001.xml"
-    path.write_bytes(pubmed_set_xml(citation_xml(7)))
-    info = FILES.glob(str(path))[0]
-    source = SourceFile(26, 1, path.name, str(path), info.size, info.stamp)
-    staged = stage.stage_source(make_shards_job(tmp_path / "out", PubMedConfig(), dedup="exact"), source)
-    assert read_table(tmp_path / "out", staged, "keys")["key"].to_pylist() == [7]
-    digests = read_table(tmp_path / "out", staged, "digests").to_pylist()
-    assert [(row["key"], row["id"]) for row in digests] == [(7, "pubmed:7")]
 
 
 # Memory
@@ -200,7 +176,7 @@ def test_config_determines_the_reader(tmp_path: Path) -> None:
 def test_batches_are_bounded_by_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document_schema, "BATCH_CHARACTERS", 10_000)
     sizes = [4000, 4000, 4000, 100, 30_000, 100, 9000, 2000, 50]
-    folder = write_byte_files(
+    folder = write_files(
         tmp_path / "in",
         {f"PMC{number}.xml": small_article(number, "x" * size) for number, size in enumerate(sizes, 1)},
     )
@@ -214,7 +190,7 @@ def test_batches_are_bounded_by_characters(tmp_path: Path, monkeypatch: pytest.M
 
 def test_batches_are_bounded_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document_schema, "BATCH_ROWS", 2)
-    folder = write_byte_files(
+    folder = write_files(
         tmp_path / "in", {f"PMC{number}.xml": small_article(number) for number in range(1, 6)}
     )
     [staged] = stage_folder(folder, tmp_path / "out")
@@ -227,7 +203,7 @@ def test_table_is_independent_of_batch_boundaries(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], max_characters: int
 ) -> None:
     tmp_path = tmp_path_factory.mktemp("batches")
-    folder = write_byte_files(
+    folder = write_files(
         tmp_path / "in",
         {f"PMC{number}.xml": small_article(number, "x" * size) for number, size in enumerate(sizes, 1)},
     )
@@ -257,7 +233,7 @@ def test_staged_bytes_are_independent_of_chunks(
             for number, (size, is_erratum) in enumerate(articles, 1)
         )
     )
-    folder = write_byte_files(tmp_path / "in", {"PMC1_PMC99.xml": package})
+    folder = write_files(tmp_path / "in", {"PMC1_PMC99.xml": package})
     config = dataclasses.replace(KEEP_EVERYTHING, drop_article_types=("erratum",), min_words=2)
     stage_folder(folder, tmp_path / "whole", config, keep_dropped=True)
     with pytest.MonkeyPatch.context() as patched:
@@ -277,8 +253,8 @@ def test_staged_files_depend_on_names_and_bytes_only(tmp_path: Path) -> None:
         "PMC20001.xml.gz": gzip.compress(small_article(20_001)),
         "PMC5_PMC9.xml": pack_articles(small_article(5), small_article(6, "&x;")),
     }
-    write_byte_files(tmp_path / "one", files)
-    write_byte_files(tmp_path / "two" / "deeper", dict(reversed(files.items())))
+    write_files(tmp_path / "one", files)
+    write_files(tmp_path / "two" / "deeper", dict(reversed(files.items())))
     for path in (tmp_path / "two").rglob("*.xml"):
         os.utime(path, ns=(1, 1))
     first = stage_folder(tmp_path / "one", tmp_path / "out1")
@@ -290,28 +266,17 @@ def test_staged_files_depend_on_names_and_bytes_only(tmp_path: Path) -> None:
 
 
 def test_staged_source_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": b""})
+    folder = write_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": b""})
     before = stage_folder(folder, tmp_path / "out")
     with monkeypatch.context() as patched:
         patched.setattr(LocalStorage, "write", None)
         cached = stage_folder(folder, tmp_path / "out")
     assert cached == before
     assert [staged.is_cached for staged in (*before, *cached)] == [False, True]
-    write_byte_files(folder, {"PMC2.xml": small_article(2)})
+    write_files(folder, {"PMC2.xml": small_article(2)})
     after = stage_folder(folder, tmp_path / "out")
     assert after[0].output_name != before[0].output_name
     assert after[0].rejected == {}
-
-
-def test_copy_of_a_package_is_used_once(tmp_path: Path) -> None:
-    data = {
-        "a/PMC1_PMC9.xml": pack_articles(small_article(1)),
-        "b/PMC1_PMC9.xml": pack_articles(small_article(1)),
-    }
-    staged = stage_folder(write_byte_files(tmp_path / "in", data), tmp_path / "out")
-    used, copies = order_stage_results(staged)
-    assert [source.source.path for source in used] == [f"{tmp_path}/in/a/PMC1_PMC9.xml"]
-    assert copies == [(f"{tmp_path}/in/b/PMC1_PMC9.xml", f"{tmp_path}/in/a/PMC1_PMC9.xml")]
 
 
 def find_live(work: Path, staged: list[StageResult]) -> dict[str, str]:
@@ -330,7 +295,7 @@ def find_live(work: Path, staged: list[StageResult]) -> dict[str, str]:
 
 
 def test_highest_version_is_live_from_any_source(tmp_path: Path) -> None:
-    folder = write_byte_files(
+    folder = write_files(
         tmp_path / "in",
         {
             "PMC1.10.xml": small_article(1, version=10),
@@ -377,7 +342,7 @@ class ChangingStorage(LocalStorage):
 
 @pytest.mark.parametrize("change", ["grow", "vanish"])
 def test_part_changed_while_read_makes_its_source_bad(tmp_path: Path, change: str) -> None:
-    folder = write_byte_files(
+    folder = write_files(
         tmp_path / "in",
         {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2), "PMC20000.xml": small_article(20_000)},
     )
@@ -398,7 +363,7 @@ def test_part_changed_while_read_makes_its_source_bad(tmp_path: Path, change: st
 
 
 def test_bad_package_leaves_no_report(tmp_path: Path) -> None:
-    folder = write_byte_files(
+    folder = write_files(
         tmp_path / "in",
         {
             "PMC1_PMC9.xml": pack_articles(small_article(1), small_article(2))[:-9],
@@ -417,7 +382,7 @@ def test_bad_package_leaves_no_report(tmp_path: Path) -> None:
 
 
 def test_package_with_a_wrong_md5_file_is_bad(tmp_path: Path) -> None:
-    folder = write_byte_files(
+    folder = write_files(
         tmp_path / "in", {"PMC1_PMC9.xml": pack_articles(small_article(1)), "PMC1_PMC9.xml.md5": b"0" * 32}
     )
     [staged] = stage_folder(folder, tmp_path / "out")
@@ -426,7 +391,7 @@ def test_package_with_a_wrong_md5_file_is_bad(tmp_path: Path) -> None:
 
 
 def test_unreadable_part_is_rejected_alone(tmp_path: Path) -> None:
-    folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2)})
+    folder = write_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2)})
 
     class FailingStorage(LocalStorage):
         def open(self, path: str) -> BinaryIO:
@@ -443,18 +408,3 @@ def test_unreadable_part_is_rejected_alone(tmp_path: Path) -> None:
     assert (failed.records, failed.rejected) == (2, {"unreadable": 1})
     [mended] = stage_folder(folder, tmp_path / "out2", digests=False)
     assert mended.output_name != failed.output_name
-
-
-def test_broken_link_is_rejected_alone(tmp_path: Path) -> None:
-    folder = write_byte_files(tmp_path / "in", {"PMC1.xml": small_article(1)})
-    (folder / "PMC2.xml").symlink_to(tmp_path / "gone.xml")
-    [staged] = stage_folder(folder, tmp_path / "out")
-    assert (staged.rejection, staged.rejected) == (None, {"unreadable": 1})
-
-
-def test_package_in_a_folder_with_an_invalid_utf8_name(tmp_path: Path) -> None:
-    folder = os.fsencode(tmp_path) + b"/in\xff"
-    os.mkdir(folder)
-    with open(folder + b"/PMC1_PMC9.xml", "wb") as file:
-        file.write(pack_articles(small_article(1)))
-    assert stage_folder(tmp_path, tmp_path / "out")[0].rejection is None

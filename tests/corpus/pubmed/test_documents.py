@@ -30,23 +30,11 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
 from bioshards.corpus.xml import decoder
 from bioshards.corpus.xml.element_stream import check_length
+from tests.support.corpus.archive_bytes import TrickleReader
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.hypothesis_profiles import examples
 
 Records = list[tuple[str, bytes]]
-
-
-class SlowFile:
-    """A file that returns at most ``step`` bytes per read, as pipes and connections do."""
-
-    def __init__(self, data: bytes, step: int) -> None:
-        self._file = io.BytesIO(data)
-        self._step = step
-        self.reads = 0
-
-    def read(self, size: int, /) -> bytes:
-        self.reads += 1
-        return self._file.read(min(size, self._step))
 
 
 def list_records(data: bytes) -> Records:
@@ -56,7 +44,7 @@ def list_records(data: bytes) -> Records:
 def catch_error(data: bytes, step: int = 1 << 20) -> BadFileError:
     """Return the error that reading the file raises."""
     with pytest.raises(BadFileError) as error_info:
-        list(iter_records(SlowFile(data, step)))
+        list(iter_records(TrickleReader(data, step)))
     return error_info.value
 
 
@@ -139,7 +127,7 @@ def read_in_steps(data: bytes, steps: Iterable[int] | None = None) -> Records:
     """Return the records of a file, which are the same for reads of every size."""
     records = list_records(data)
     for step in steps or range(1, len(data) + 1):
-        assert list(iter_records(SlowFile(data, step))) == records, step
+        assert list(iter_records(TrickleReader(data, step))) == records, step
     return records
 
 
@@ -257,7 +245,7 @@ def test_zero_bytes_between_gzip_members_do_not_depend_on_the_size_of_reads() ->
     outcomes = set()
     for step in (*range(2, 120), len(packed)):
         try:
-            outcomes.add(str(list(iter_records(SlowFile(packed, step)))))
+            outcomes.add(str(list(iter_records(TrickleReader(packed, step)))))
         except BadFileError as error:
             outcomes.add(error.reason)
     assert len(outcomes) == 1
@@ -317,7 +305,7 @@ def test_characters_across_block_boundaries() -> None:
     text = "<PubmedArticle><A>" + "€𝛼é" * 50 + "</A></PubmedArticle>"
     data = f"<PubmedArticleSet>{text}</PubmedArticleSet>".encode("utf-16")
     for step in range(2, 40):
-        assert list(iter_records(SlowFile(data, step))) == [("PubmedArticle", text.encode())], step
+        assert list(iter_records(TrickleReader(data, step))) == [("PubmedArticle", text.encode())], step
 
 
 # Bad files
@@ -528,7 +516,7 @@ def test_record_above_the_size_limit_is_too_long(monkeypatch: pytest.MonkeyPatch
     end = b"</PubmedArticle>" + FIRST + b"</PubmedArticleSet>"
     for step in (50, 512):
         assert catch_error(start + long, step).reason == "truncated-xml"
-        records = list(iter_records(SlowFile(start + long + end, step)))
+        records = list(iter_records(TrickleReader(start + long + end, step)))
         assert [name for name, _ in records] == ["PubmedArticle"] * 3
         assert records[0] == records[2], "the others are kept"
         with pytest.raises(BadRecordError, match=r"record-too-long: .* begins b'<PubmedArticle><A>x"):
@@ -537,12 +525,12 @@ def test_record_above_the_size_limit_is_too_long(monkeypatch: pytest.MonkeyPatch
     assert catch_error(endless_start_tag, 100).reason == "record-too-long"
     fits = b"<PubmedArticle>" + b"<A>x</A>" * 50 + b"</PubmedArticle>"
     data = b"<PubmedArticleSet>" + fits * 20 + b"</PubmedArticleSet>"
-    assert list(iter_records(SlowFile(data, 100))) == [("PubmedArticle", fits)] * 20
+    assert list(iter_records(TrickleReader(data, 100))) == [("PubmedArticle", fits)] * 20
 
 
 def test_endless_comment_raises_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoder, "MAX_MARKUP_BYTES", 1000)
-    file = SlowFile(b"<PubmedArticleSet><!--" + b"x" * 1_000_000, 100)
+    file = TrickleReader(b"<PubmedArticleSet><!--" + b"x" * 1_000_000, 100)
     with pytest.raises(BadFileError) as error_info:
         list(iter_records(file))
     assert error_info.value.reason == "truncated-xml"
@@ -550,7 +538,7 @@ def test_endless_comment_raises_early(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_endless_prolog_raises_early() -> None:
-    file = SlowFile(b"<!DOCTYPE PubmedArticleSet " + b"x" * 5_000_000, 4096)
+    file = TrickleReader(b"<!DOCTYPE PubmedArticleSet " + b"x" * 5_000_000, 4096)
     with pytest.raises(BadFileError) as error_info:
         list(iter_records(file))
     assert error_info.value.reason == "not-xml"
@@ -640,7 +628,7 @@ def generate_file(draw: st.DrawFn, unusual: bool = False) -> bytes:
 @settings(max_examples=examples(250), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(generate_file(), st.integers(1, 120))
 def test_generated_file_equals_lxml(data: bytes, step: int) -> None:
-    records = list(iter_records(SlowFile(data, step)))
+    records = list(iter_records(TrickleReader(data, step)))
     assert canonicalize_records(records) == parse_with_lxml(data)
     assert records == list_records(data) == list_records(gzip.compress(data, compresslevel=1))
 
@@ -652,7 +640,7 @@ def test_generated_file_equals_lxml(data: bytes, step: int) -> None:
 )
 @given(generate_file(unusual=True), st.integers(1, 120))
 def test_generated_file_with_unusual_tags_equals_lxml(data: bytes, step: int) -> None:
-    records = list(iter_records(SlowFile(data, step)))
+    records = list(iter_records(TrickleReader(data, step)))
     assert canonicalize_records(records) == parse_with_lxml(data)
 
 
@@ -671,7 +659,7 @@ def test_generated_records_are_yielded_byte_for_byte(
 ) -> None:
     inside = b"".join(filler + piece for filler, piece in zip(fillers, pieces, strict=False))
     data = b"<PubmedArticleSet>" + inside + fillers[-1] + b"</PubmedArticleSet>"
-    assert [record for _, record in iter_records(SlowFile(data, step))] == pieces
+    assert [record for _, record in iter_records(TrickleReader(data, step))] == pieces
 
 
 @settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -33,11 +33,13 @@ def pack_zip(files: ArchiveFiles, method: int = zipfile.ZIP_DEFLATED) -> bytes:
 
 
 class TrickleReader(io.BytesIO):
-    """A reader that returns at most ``step`` bytes at a time."""
+    """A reader that returns at most ``step`` bytes at a time, as pipes and connections do."""
 
     def __init__(self, data: bytes, step: int) -> None:
         super().__init__(data)
         self._step = step
+        self.reads = 0
 
     def read(self, size: int | None = -1, /) -> bytes:
+        self.reads += 1
         return super().read(self._step if size is None or size < 0 else min(size, self._step))

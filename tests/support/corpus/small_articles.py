@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from bioshards.corpus.jats.article_metadata import ArticleMetadata
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.licences import LICENCES
@@ -30,14 +28,6 @@ def small_article(
 
 def pack_articles(*articles: bytes) -> bytes:
     return b"<?xml version='1.0'?>\n<articles>" + b"\n".join(articles) + b"</articles>"
-
-
-def write_byte_files(folder: Path, files: dict[str, bytes]) -> Path:
-    for name, data in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    return folder
 
 
 ACCEPTED_ARTICLE = ArticleMetadata(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from bioshards.corpus.download.http_client import (
     Connection,
@@ -29,6 +29,7 @@ from bioshards.corpus.download.http_client import (
 )
 from bioshards.corpus.download.pool import DownloadPool
 from bioshards.corpus.download.rate_limit import RateLimiter
+from tests.support.servers.server_pages import s3_listing
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -250,24 +251,9 @@ class FolderConnection(Connection):
         return HttpResponse(body, hashlib.md5(body).hexdigest())
 
     def _make_listing(self, key: str) -> HttpResponse:
-        query = {name: values[0] for name, values in parse_qs(urlsplit(key).query).items()}
-        assert (query["list-type"], query["delimiter"]) == ("2", "/")
-        keys = [str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file()]
-        after = [key.removeprefix(query["prefix"]) for key in keys if key.startswith(query["prefix"])]
-        folders = sorted({query["prefix"] + name.split("/")[0] + "/" for name in after if "/" in name})
-        start = int(query.get("continuation-token", "0"))
-        end = start + self.page_size
-        prefixes = "".join(
-            f"<CommonPrefixes><Prefix>{folder}</Prefix></CommonPrefixes>" for folder in folders[start:end]
-        )
-        more = f"<NextContinuationToken>{end}</NextContinuationToken>" if end < len(folders) else ""
-        return HttpResponse(
-            '<?xml version="1.0" encoding="UTF-8"?>\n'
-            '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
-            f"<Name>{BUCKET}</Name><IsTruncated>{'true' if more else 'false'}</IsTruncated>{prefixes}{more}"
-            "</ListBucketResult>".encode(),
-            "",
-        )
+        query = dict(parse_qsl(urlsplit(key).query))
+        page = s3_listing(self.root, query, self.page_size, lambda file: hashlib.md5(file.read()).hexdigest())
+        return HttpResponse(page, "")
 
     def requests_containing(self, text: str) -> list[str]:
         """Requested keys that contain ``text``."""

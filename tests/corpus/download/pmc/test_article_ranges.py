@@ -320,14 +320,6 @@ def test_root_element_is_compared_by_local_name(fetch: RangeFetch, body: bytes) 
     assert "PMC1.1/PMC1.1.xml" in fetch.connection.requests
 
 
-def test_failed_metadata_is_reported(fetch: RangeFetch) -> None:
-    fetch.connection.faults["metadata/PMC1.1.json"] = [RefusedError("metadata/PMC1.1.json: 403")]
-    fetch.connection.faults["PMC11.1/PMC11.1.xml"] = [NotFoundError("PMC11.1.xml: 404")]
-    report = fetch()
-    assert [(failure.pmcid, failure.reason) for failure in report.failures] == [(1, "refused"), (11, "gone")]
-    assert fetch.list_articles() == ["PMC2.10", "PMC8.1"]
-
-
 UNREADABLE: dict[str, object] = {"is_retracted": None}
 
 

@@ -173,15 +173,6 @@ def test_interrupted_update_is_resumed(inventory: MirroredInventory) -> None:
 # Selection of the inventory
 
 
-def test_newer_inventory_replaces_the_old_one(inventory: MirroredInventory) -> None:
-    inventory.update()
-    inventory.bucket.remove(1)
-    inventory.bucket.put_article(FakeArticle(2_000_000))
-    inventory.bucket.publish_inventory("2026-09-05")
-    assert inventory.update().ranges == [0, 1, 123, 200]
-    assert (1, 1) not in inventory.list_versions()
-
-
 def test_all_pages_of_the_listing_are_read(inventory: MirroredInventory) -> None:
     for day in range(10, 30):
         inventory.bucket.write(f"{INVENTORY_PREFIX}2026-08-{day}T01-00Z/manifest.json", b"")
