@@ -38,7 +38,6 @@ from bioshards.corpus.manifest import (
     DocumentsPipeline,
     DocumentsRun,
     ManifestError,
-    find_manifest,
 )
 from bioshards.corpus.output import output_layout
 from bioshards.corpus.output.output_layout import FORMAT, OutputDir
@@ -257,7 +256,7 @@ def run_job(
             print(f"{finished} unchanged: nothing to do.")
             return session.compare(job)
         missing = describe_missing_inputs(job, inputs.available, inputs.names_to_fetch)
-        is_finished = find_manifest(job.storage, job.output.path, DocumentsManifest) is not None
+        is_finished = job.storage.exists(job.output.manifest_path)  # a damaged one, too
         if missing and is_finished and not options.allow_fewer_inputs:
             raise OutputMismatchError(
                 f"{'; '.join(missing)}. Nothing is changed. Give all inputs, choose another --output, or add "

@@ -8,12 +8,14 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
 import msgspec
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 import torch
@@ -21,6 +23,9 @@ from tokenizers import Tokenizer
 
 from bioshards import open_documents, open_rows
 from bioshards.corpus.download import mirror
+from bioshards.corpus.download.pmc import article_ranges, bucket_inventory, metadata_cache
+from bioshards.corpus.download.pmc.bucket_inventory import InventoryManifest
+from bioshards.corpus.download.pmc.mirror_table import write_table
 from bioshards.corpus.errors import BioshardsError, OutputMismatchError
 from bioshards.corpus.lifecycle import full_text_overlap
 from bioshards.corpus.manifest import OutputFile, Shard, read_manifest, write_manifest
@@ -227,6 +232,37 @@ def make_mirror_record(folder: Path) -> Made:
     return Path(mirror._record_path(path)), read
 
 
+def make_mirror_table(folder: Path, name: str) -> Made:
+    """A table of a mirror of PMC: the inventory, the metadata or the list of the articles of a range."""
+    mirror_dir = str(folder)
+    row: dict[str, object] = {field.name: None for field in article_ranges.ARTICLE_SCHEMA}
+    row |= {
+        "pmcid": 7,
+        "version": 1,
+        "etag": "e7",
+        "inventory_etag": "e7",
+        "doi": "10.1/7",
+        "licence": "CC BY",
+    }
+    row |= {"retrieved": date(2026, 11, 22), "file": "PMC7.1.xml", "bytes": 700}
+    listed = pa.Table.from_pylist([row], article_ranges.ARTICLE_SCHEMA)
+    if name == "inventory":
+        versions = [{"pmcid": 7, "version": 1, "etag": "e7", "modified": datetime(2026, 11, 22, tzinfo=UTC)}]
+        table = pa.Table.from_pylist(versions, bucket_inventory.INVENTORY_SCHEMA)
+        manifest = InventoryManifest("pmc-oa-opendata", "CSV", "Key", (), "2026-11-22T01-00Z", "0" * 32)
+        bucket_inventory._write_inventory(FILES, mirror_dir, manifest, 1, [table], 0)
+        path = bucket_inventory._inventory_path(mirror_dir)
+        return Path(path), lambda: bucket_inventory.read_range(FILES, mirror_dir, 0)
+    if name == "metadata":
+        metadata = listed.select(metadata_cache.METADATA_SCHEMA.names)
+        metadata_cache._write_metadata(FILES, mirror_dir, 0, metadata)
+        path = metadata_cache._metadata_path(mirror_dir, 0)
+        return Path(path), lambda: metadata_cache.read_metadata(FILES, mirror_dir, 0)
+    path = article_ranges.selected_path(mirror_dir, 0)
+    write_table(FILES, path, listed)
+    return Path(path), lambda: article_ranges.read_selected(FILES, mirror_dir, 0)
+
+
 KINDS: Final[Mapping[str, Callable[[Path], Made]]] = {
     **{f"manifest of {kind}": partial(make_manifest, kind=kind) for kind in MANIFESTS},
     "shard": make_documents,
@@ -252,6 +288,10 @@ KINDS: Final[Mapping[str, Callable[[Path], Made]]] = {
     "config.json of the work folder": make_config,
     "report of the work folder": make_report,
     "record of a mirror": make_mirror_record,
+    **{
+        f"{name} of a mirror of PMC": partial(make_mirror_table, name=name)
+        for name in ("inventory", "metadata", "articles")
+    },
 }
 
 

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from lxml import etree
 
 from bioshards.corpus import progress_notes
@@ -31,6 +30,7 @@ from bioshards.corpus.download.pmc.metadata_cache import (
     list_articles,
     update_metadata,
 )
+from bioshards.corpus.download.pmc.mirror_table import read_table, write_table
 from bioshards.corpus.download.pmc.s3_bucket import (
     ChecksumError,
     make_failure,
@@ -123,11 +123,7 @@ def list_ranges(storage: Storage, mirror: str) -> list[int]:
 
 def read_selected(storage: Storage, mirror: str, range_number: int) -> pa.Table:
     """Read the list of articles of a range in the mirror, a table of :data:`ARTICLE_SCHEMA`."""
-    path = selected_path(mirror, range_number)
-    if not storage.exists(path):
-        return ARTICLE_SCHEMA.empty_table()
-    with storage.open(path) as file:
-        return pq.ParquetFile(file).read().cast(ARTICLE_SCHEMA)
+    return read_table(storage, selected_path(mirror, range_number), ARTICLE_SCHEMA)
 
 
 def fetch_range(update: RangeUpdate) -> RangeReport:
@@ -284,8 +280,7 @@ def _write_selected(
         listed = update.article_filter.select(pa.concat_tables([listed, kept])).table
     path = selected_path(update.mirror, update.number)
     if previous != listed or not update.storage.exists(path):
-        with update.storage.write(path) as file:
-            pq.write_table(listed, file, compression="zstd")
+        write_table(update.storage, path, listed)
 
 
 def make_file_name(article: ArticleMetadata) -> str:
@@ -305,5 +300,4 @@ def selected_path(mirror: str, range_number: int) -> str:
 
 def sum_selected_bytes(storage: Storage, path: str) -> int:
     """Return the size of the articles in the list of a range, in bytes."""
-    with storage.open(path) as file:
-        return sum(pq.ParquetFile(file).read(["bytes"])["bytes"].to_pylist())
+    return sum(read_table(storage, path, ARTICLE_SCHEMA)["bytes"].to_pylist())

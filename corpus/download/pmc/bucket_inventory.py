@@ -44,6 +44,7 @@ from msgspec import Meta
 
 from bioshards.corpus.download.http_client import Connection, NotFoundError
 from bioshards.corpus.download.listing import ListingError
+from bioshards.corpus.download.pmc.mirror_table import open_table
 from bioshards.corpus.download.pmc.s3_bucket import (
     IDS_PER_RANGE,
     INVENTORY_FOLDER,
@@ -170,8 +171,8 @@ def list_ranges(storage: Storage, mirror: str) -> list[int]:
 
 def read_range(storage: Storage, mirror: str, range_number: int) -> pa.Table:
     """Read the article versions of a range by pmcid and version, a table of :data:`INVENTORY_SCHEMA`."""
-    with storage.open(_inventory_path(mirror)) as file:
-        parquet = pq.ParquetFile(file)
+    path = _inventory_path(mirror)
+    with open_table(storage, path) as parquet:
         range_numbers = _inventory_from_metadata(parquet.metadata).ranges
         if range_number not in range_numbers:
             return INVENTORY_SCHEMA.empty_table()
@@ -321,7 +322,12 @@ def _write_inventory(
     with (
         storage.write(_inventory_path(mirror)) as file,
         pq.ParquetWriter(
-            file, INVENTORY_SCHEMA, compression="zstd", use_dictionary=False, write_statistics=False
+            file,
+            INVENTORY_SCHEMA,
+            compression="zstd",
+            use_dictionary=False,
+            write_statistics=False,
+            write_page_checksum=True,
         ) as parquet,
     ):
         for table in tables:

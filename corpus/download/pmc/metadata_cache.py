@@ -30,12 +30,12 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from bioshards.corpus import progress_notes
 from bioshards.corpus.download.http_client import Connection, DownloadError, NotFoundError
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.bucket_inventory import make_version_keys, read_range, select_newest
+from bioshards.corpus.download.pmc.mirror_table import read_table, write_table
 from bioshards.corpus.download.pmc.s3_bucket import (
     ArticleMetadataError,
     ChecksumError,
@@ -74,7 +74,6 @@ METADATA_SCHEMA: Final = pa.schema(
 _MAX_OBJECT_BYTES: Final = 1 << 20  # bytes of a metadata object; they have one or two thousand
 _SAVE_INTERVAL: Final = 2000  # objects between two saves: the loss when a run is killed
 _ETAG_MD5: Final = re.compile(r"[0-9a-f]{32}")
-_PROBLEM_COLUMN: Final = "problem"  # of earlier versions: rows of unreadable metadata, which are read again
 
 _MD5_PATTERN: Final = re.compile(r"[0-9a-fA-F]{32}")
 _LICENCE_VERSION: Final = re.compile(r"-\d(\.\d)?(-IGO)?$")
@@ -177,15 +176,7 @@ class MetadataUpdate:
 
 def read_metadata(storage: Storage, mirror: str, range_number: int) -> pa.Table:
     """Read the cached metadata of a range, a table of :data:`METADATA_SCHEMA`."""
-    path = _metadata_path(mirror, range_number)
-    if storage.exists(path):
-        with storage.open(path) as file:
-            table = pq.ParquetFile(file).read()
-        if _PROBLEM_COLUMN in table.schema.names:
-            table = table.filter(pc.is_null(table[_PROBLEM_COLUMN])).drop_columns(_PROBLEM_COLUMN)
-        if table.schema.names == METADATA_SCHEMA.names:
-            return table.cast(METADATA_SCHEMA)
-    return METADATA_SCHEMA.empty_table()
+    return read_table(storage, _metadata_path(mirror, range_number), METADATA_SCHEMA)
 
 
 def list_articles(table: pa.Table) -> list[ArticleMetadata]:
@@ -301,8 +292,7 @@ def _build_table(current: pa.Table, articles: Iterable[ArticleMetadata]) -> pa.T
 
 
 def _write_metadata(storage: Storage, mirror: str, range_number: int, table: pa.Table) -> None:
-    with storage.write(_metadata_path(mirror, range_number)) as file:
-        pq.write_table(table, file, compression="zstd")
+    write_table(storage, _metadata_path(mirror, range_number), table)
 
 
 def _metadata_path(mirror: str, range_number: int) -> str:

@@ -161,6 +161,9 @@ def test_notices_on_the_inputs_come_before_the_work(tmp_path: Path, run: Run, ca
     assert "beam: 2 files that an earlier run" in (stderr := capsys.readouterr().err)
     assert "Give all inputs, choose another --output, or add --allow-fewer-inputs" in stderr
     assert published_digests(output) == before
+    (output / "manifest.json").write_bytes(b"damaged")
+    assert run("--input", inputs, "--output", output) == 2
+    assert "beam: 2 files that an earlier run" in capsys.readouterr().err
     assert run("--input", inputs, "--output", output, "--allow-fewer-inputs") == 0
     assert capsys.readouterr().err.splitlines()[: len(notices)] == notices
     assert load_manifest(output)["run"]["notices"] == [notice.removeprefix("notice: ") for notice in notices]
