@@ -6,7 +6,7 @@
 #   make evaluate  its scores on invented benchmarks, two seeds a task, beside the majority class, and a report
 #   make test      the tests of every change, in minutes    make test-all  all tests
 #   make lint      format, types, import contracts          make check     lint and test
-#   make bench     speed, memory and fidelity               make clean     remove what make made
+#   make bench     speed and memory against peers           make clean     remove what make made
 #   make engines   the pipelines on Prism, Flink and Spark, also after kills: needs Go, Java 17, Maven, unshare
 #   make test-scispacy  the tests of --splitter scispacy, in an environment of their own
 #   make coverage  lines and branches that make test-all runs, workers and other processes included

@@ -1,7 +1,12 @@
-"""Near duplicates against exact similarities, and at scale: ``python -m tests.bench.bench_near_duplicates``.
+"""Near duplicates against exact similarities, other tools, and at scale.
 
-The links of signatures are compared with the exact Jaccard similarity of all pairs of real abstracts
-(BIOSHARDS_DATA), and duplicates are found among the signatures of all of PubMed, which are synthetic.
+``python -m tests.bench.bench_near_duplicates`` compares the links of signatures with the exact Jaccard
+similarity of all pairs of real abstracts (BIOSHARDS_DATA) and of abstracts with edits at known rates, and
+finds duplicates among the signatures of all of PubMed, which are synthetic.  ``--peers PYTHON`` adds the
+tools that it can import:
+
+    python -m venv peers && peers/bin/pip install datasketch 'datatrove[processing]'
+    python -m tests.bench.bench_near_duplicates --peers peers/bin/python
 """
 
 from __future__ import annotations
@@ -10,7 +15,11 @@ import argparse
 import collections
 import functools
 import itertools
+import json
+import random
 import resource
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,15 +41,19 @@ from bioshards.corpus.lifecycle.near_duplicates import (
     compute_drop_probability,
     compute_signature,
     count_buckets,
+    make_signature_batch,
     normalise_words,
 )
 from bioshards.corpus.lifecycle.stage import make_reader
 from bioshards.corpus.pubmed.discovery import discover_sources
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.storage.local_storage import LocalStorage
+from tests.bench.harness import peer_near_duplicates
 from tests.bench.harness.text_corpora import get_data_dir
 from tests.bench.harness.timing import MB
 
+EDIT_RATES: Final = (0.005, 0.01, 0.02, 0.04, 0.08)
+"""Fractions of changed words."""
 ALL_ABSTRACTS: Final = 40_000_000
 DOCUMENTS_PER_SOURCE: Final = 400_000
 Pair = tuple[int, int]
@@ -121,6 +134,84 @@ def compare_with_exact(abstracts: Sequence[Abstract]) -> None:
     )
 
 
+def make_word(rng: random.Random, num_words: int) -> str:
+    """Return a word of letters: datatrove takes all numbers for the same."""
+    return "".join(chr(ord("a") + int(digit)) for digit in str(rng.randrange(num_words)))
+
+
+def edit(words: Sequence[str], rate: float, rng: random.Random) -> list[str]:
+    """Replace, delete or insert words, each with a third of the rate."""
+    edited: list[str] = []
+    for word in words:
+        draw = rng.random() / rate
+        if draw < 1 / 3:
+            edited.append(make_word(rng, 1_000_000))
+        elif draw < 2 / 3:
+            edited += [word, make_word(rng, 1_000_000)]
+        elif draw >= 1:
+            edited.append(word)
+    return edited
+
+
+def compare_edits(abstracts: Sequence[Abstract]) -> None:
+    """Print how many edited abstracts are linked with the original."""
+    rng = random.Random(1)
+    print("| changed words | mean similarity | linked | expected |\n|---|---|---|---|")
+    long_ones = [abstract for abstract in abstracts if len(abstract.shingles) >= 50]
+    for rate in EDIT_RATES:
+        edited = [Abstract("", (" ".join(edit(abstract.words, rate, rng)),)) for abstract in long_ones]
+        pairs = list(zip(long_ones, edited, strict=True))
+        similarities = [compute_similarity(*pair) for pair in pairs]
+        linked = np.mean([is_linked(first.signature, second.signature) for first, second in pairs])
+        expected = np.mean(list(map(compute_drop_probability, similarities)))
+        print(f"| {rate:.1%} | {np.mean(similarities):.3f} | {linked:.1%} | {expected:.1%} |")
+    print()
+
+
+def drop_with_bioshards(texts: Sequence[str]) -> list[int]:
+    """Return the numbers of the texts that are dropped; the lowest number of similar ones is kept."""
+    signatures = [signature for text in texts if (signature := compute_signature("", [text])) is not None]
+    rows = [(number, f"pubmed:{number}", number, None) for number in range(len(signatures))]
+    batch = make_signature_batch(rows, signatures)
+    table = SignatureTable(LocalStorage(), [pa.Table.from_batches([batch], SIGNATURE_SCHEMA).select])
+    pairs = np.concatenate([table.find_candidates(band, 0, 1) for band in range(NUM_BANDS)])
+    return [row["position"] for batch in table.find_near_duplicates(pairs) for row in batch.to_pylist()]
+
+
+def compare_with_peers(peers: str | None, num_texts: int) -> None:
+    """Print speed and errors of each tool on pairs of a text and its edited copy."""
+    rng = random.Random(2)
+    texts, similarities = list[str](), list[float]()
+    for _ in range(num_texts // 2):
+        words = [make_word(rng, 30_000) for _ in range(rng.randrange(60, 320))]
+        pair = [" ".join(words), " ".join(edit(words, rng.uniform(0.001, 0.06), rng))]
+        texts += pair
+        similarities.append(compute_similarity(Abstract("", (pair[0],)), Abstract("", (pair[1],))))
+    commands = {"bioshards": [sys.executable, "-m", "tests.bench.bench_near_duplicates", "--drop"]}
+    for tool in peer_near_duplicates.TOOLS if peers else ():
+        commands[tool] = [str(peers), peer_near_duplicates.__file__, tool]
+    exact = {number for number, similarity in enumerate(similarities) if similarity >= THRESHOLD}
+    far = {number for number, similarity in enumerate(similarities) if similarity < THRESHOLD - 0.1}
+    print(
+        f"{len(texts):,} synthetic texts, {len(exact):,} of {len(similarities):,} pairs of {THRESHOLD} "
+        "or more"
+    )
+    print("\n| | texts/s | peak | recall | precision | dropped below 0.7 |\n|---|---|---|---|---|---|")
+    for tool, command in commands.items():
+        run = subprocess.run(command, input="\n".join(texts), capture_output=True, text=True, check=False)
+        if run.returncode:
+            print(f"{tool}: not compared: {run.stderr.strip().splitlines()[-1]}")
+            continue
+        outcome = json.loads(run.stdout.splitlines()[-1])
+        dropped = {number // 2 for number in outcome["dropped"]}
+        recall, precision = len(dropped & exact) / len(exact), len(dropped & exact) / len(dropped)
+        print(
+            f"| {tool} | {len(texts) / outcome['seconds']:,.0f} | {outcome['peak_mb']:.0f} MB | {recall:.3f} "
+            f"| {precision:.3f} | {len(dropped & far)} |"
+        )
+    print()
+
+
 def make_synthetic_columns(source: int, columns: Sequence[str], num_documents: int) -> pa.Table:
     """Return columns of random signatures; every 50th document is nearly a copy of the one before."""
     arrays = []
@@ -169,12 +260,21 @@ def measure_scale(num_documents: int) -> None:
 
 
 def main() -> None:
-    """Run both parts and print what they found."""
+    """Run all comparisons and print their tables."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_near_duplicates", description=__doc__)
+    parser.add_argument("--peers", help="Python with other tools")
+    parser.add_argument("--texts", type=int, default=20_000, help="synthetic texts (default: %(default)s)")
     parser.add_argument("--documents", type=int, default=ALL_ABSTRACTS, help="signatures (%(default)s)")
+    parser.add_argument("--drop", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.drop:
+        peer_near_duplicates.report(drop_with_bioshards)
+        return
     measure_scale(options.documents)
-    compare_with_exact(load_abstracts())
+    abstracts = load_abstracts()
+    compare_with_exact(abstracts)
+    compare_edits(abstracts)
+    compare_with_peers(options.peers, options.texts)
 
 
 if __name__ == "__main__":

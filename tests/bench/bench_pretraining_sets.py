@@ -1,11 +1,12 @@
-"""Speed of building pretraining sets: ``python -m tests.bench.bench_pretraining_sets [DIR ...]``.
+"""Speed of building pretraining sets: ``python -m tests.bench.bench_pretraining_sets --electra CHECKOUT``.
 
 The text is that of finished directories, or of BIOSHARDS_DATA.
 
-1. Text in memory to ELECTRA rows in memory, on one core, beside encoding alone with the tokenizers library.
+1. Text in memory to ELECTRA rows in memory, on one core, beside google-research/electra's builder (of a
+   checkout) on a sample of the documents, and beside encoding alone with the tokenizers library.
 2. The pipeline, with one worker and two, on enlarged document shards.
 
-Each runs in its own process, in turns.
+Each runs in its own process, in turns.  Without a checkout that builder is left out, which the output states.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from bioshards.vocab.encode import Encoder
 from bioshards.vocab.pretraining import row_plan
 from bioshards.vocab.pretraining.example_recipes import PRESETS
 from bioshards.vocab.pretraining.row_plan import TokenBlock
+from tests.bench.harness import google_builder
 from tests.bench.harness.text_corpora import (
     build_document_dirs,
     build_vocabulary,
@@ -52,21 +54,26 @@ def read(path: str) -> pa.RecordBatch:
         return found.get_batch(0)
 
 
-def write_texts(folders: list[str], path: Path) -> int:
-    """Write all documents; return the bytes of the sentences."""
+def write_texts(folders: list[str], work: Path, sample_mb: float) -> dict[str, float]:
+    """Write all documents and a sample of them; return the bytes of the sentences by file name."""
     batches = [
         batch
         for folder in folders
         for batch in document_shards.read_directory(LocalStorage(), folder, ["id", "sentences"])
     ]
-    [batch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    with pa.ipc.new_file(str(path), batch.schema) as out:
-        out.write_batch(batch)
-    size: int = pc.sum(pc.binary_length(batch["sentences"].flatten())).as_py()
-    return size
+    table = pa.Table.from_batches(batches).combine_chunks()
+    sizes = {}
+    size = pc.sum(pc.binary_length(pc.list_flatten(table["sentences"]))).as_py()
+    step = max(1, round(size / MB / sample_mb))
+    for name, rows in (("all", table), ("sample", table.take(np.arange(0, len(table), step)))):
+        batch = rows.combine_chunks().to_batches()[0]
+        with pa.ipc.new_file(str(work / f"{name}.arrow"), batch.schema) as out:
+            out.write_batch(batch)
+        sizes[name] = pc.sum(pc.binary_length(batch["sentences"].flatten())).as_py()
+    return sizes
 
 
-def run_ours(text: pa.RecordBatch, folder: str) -> dict[str, Any]:
+def run_ours(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
     """Time text to ELECTRA rows."""
     encoder = Encoder(folder)
     started = time.process_time()
@@ -81,7 +88,7 @@ def run_ours(text: pa.RecordBatch, folder: str) -> dict[str, Any]:
     return {"cpu": time.process_time() - started, "rows": rows, "tokens": plan.tokens}
 
 
-def run_library(text: pa.RecordBatch, folder: str) -> dict[str, Any]:
+def run_library(text: pa.RecordBatch, folder: str, _: str) -> dict[str, Any]:
     """Time the library's encoding of the sentences."""
     tokenizer = Tokenizer.from_file(f"{folder}/tokenizer.json")
     sentences = text["sentences"].flatten().to_pylist()
@@ -91,31 +98,59 @@ def run_library(text: pa.RecordBatch, folder: str) -> dict[str, Any]:
     return {"cpu": time.process_time() - started}
 
 
-BUILDERS: Final[dict[str, Callable[[pa.RecordBatch, str], dict[str, Any]]]] = {
+def run_electra(text: pa.RecordBatch, folder: str, checkout: str) -> dict[str, Any]:
+    """Time Google's builder of ELECTRA examples, and compare its ids of each line with those of bioshards."""
+    lower_case = json.loads(Path(folder, "tokenizer.json").read_text())["normalizer"]["lowercase"]
+    measured, lines = google_builder.build_electra_rows(
+        checkout, f"{folder}/vocab.txt", lower_case, RECIPE.max_seq_length, text["sentences"].to_pylist()
+    )
+    found = Encoder(folder).encode_all(text["sentences"].flatten())
+    ours = np.split(found.ids, found.offsets[1:-1])
+    pairs = zip(filter(None, lines), filter(len, ours), strict=True)
+    return {**measured, "lines": len(ours), "differ": sum(line != ids.tolist() for line, ids in pairs)}
+
+
+BUILDERS: Final[dict[str, Callable[[pa.RecordBatch, str, str], dict[str, Any]]]] = {
     "ours": run_ours,
     "library": run_library,
+    "electra": run_electra,
 }
 
 
 def measure_memory(
-    bench: BenchRunner, folders: list[str], vocabularies: dict[str, str], repeats: int
+    bench: BenchRunner, folders: list[str], vocabularies: dict[str, str], checkout: str, repeats: int
 ) -> list[Figure]:
     """Time text to rows with each vocabulary; return the rows of the table."""
-    text = bench.work / "all.arrow"
-    size = write_texts(folders, text)
+    sizes = write_texts(folders, bench.work, sample_mb=12)
+    cases = [("ours", "sample"), ("ours", "all"), ("library", "all")]
+    if checkout:
+        cases.append(("electra", "sample"))
+    else:
+        print("google-research/electra is LEFT OUT: give a checkout of it with --electra DIR.")
     rows = []
     for name, vocabulary in vocabularies.items():
-        seconds: dict[str, list[float]] = {way: [] for way in BUILDERS}
+        measured: dict[tuple[str, str], list[dict[str, Any]]] = {case: [] for case in cases}
         for _ in range(repeats):
-            for way, measured in seconds.items():
-                once = ("--once", way, text, vocabulary)
+            for way, text in cases:
+                once = ("--once", way, bench.work / f"{text}.arrow", vocabulary, checkout)
                 run = bench.time_python(f"{name}, {way}", "-m", "tests.bench.bench_pretraining_sets", *once)
-                measured.append(json.loads(run.output)["cpu"])
-        ratios = ratios_by_round(seconds["library"], seconds["ours"])
+                measured[way, text].append(json.loads(run.output))
+        seconds = {case: [run["cpu"] for run in runs] for case, runs in measured.items()}
+        rates = [sizes["all"] / MB / one for one in seconds["ours", "all"]]
+        ratios = ratios_by_round(seconds["library", "all"], seconds["ours", "all"])
         rows += [
-            Figure(f"{name}: text to rows, CPU", [size / MB / one for one in seconds["ours"]], "MB/s"),
+            Figure(f"{name}: text to rows, CPU", rates, "MB/s"),
             Figure(f"**{name}: library, encoding alone / ours**", ratios, "×", at_least=(4,)),
         ]
+        if checkout:
+            ratios = ratios_by_round(seconds["electra", "sample"], seconds["ours", "sample"])
+            rows.append(Figure(f"**{name}: electra / ours, sample**", ratios, "×", at_least=(15,)))
+            theirs, ours = measured["electra", "sample"][0], measured["ours", "sample"][0]
+            print(
+                f"{name}: {theirs['differ']:,} of the sample's {theirs['lines']:,} lines have other ids "
+                f"there. Rows: {ours['rows']:,} of {ours['tokens']:,} tokens, theirs {theirs['rows']:,} of "
+                f"{theirs['tokens']:,}."
+            )
     return rows
 
 
@@ -169,14 +204,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_pretraining_sets", description=__doc__)
     parser.add_argument("directories", nargs="*", help="finished directories; default: of BIOSHARDS_DATA")
     parser.add_argument("--work", type=Path, default=Path("build/bench-examples"), help="(%(default)s)")
+    parser.add_argument("--electra", default=os.environ.get("ELECTRA", ""), help="a checkout; or $ELECTRA")
     parser.add_argument("--pipeline-mb", type=float, default=450, help="of shards (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=3, help="rounds (default: %(default)s)")
-    parser.add_argument("--once", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--once", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.once:
-        way, text, vocabulary = options.once
+        way, text, vocabulary, checkout = options.once
         pa.array([""])  # the first array of a process imports pandas, where that is installed
-        print(json.dumps(BUILDERS[way](read(text), vocabulary)))
+        print(json.dumps(BUILDERS[way](read(text), vocabulary, checkout)))
         return
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     bench = BenchRunner(options.work.resolve())
@@ -186,7 +222,7 @@ def main() -> None:
     run_python("-m", "bioshards.vocab", "adopt", published, "--no-cased", "--output", scivocab)
     vocabularies = {"30,522 of this text": ours, "SciVocab": scivocab}
     figures = [
-        *measure_memory(bench, folders, vocabularies, options.repeats),
+        *measure_memory(bench, folders, vocabularies, options.electra, options.repeats),
         *measure_pipeline(bench, folders, ours, options.pipeline_mb, options.repeats),
     ]
     print_table("Text to ELECTRA rows of 256;", figures)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import bench_pretraining_sets, bench_vocab
-from tests.bench.harness import scale_steps
+from tests.bench.harness import scale_steps, subword_training
 from tests.support.corpus.stats_directories import make_stats_document, write_document_shards
 from tests.support.vocab.block_factories import save_encoder
 from tests.support.vocab.tiny_tokenizers import make_wordpiece
@@ -53,11 +53,18 @@ def test_builders_of_rows_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     save_encoder(tmp_path, make_wordpiece("gulls", "ate", "the", "crumbs", "were", "stale", "."))
-    bench_pretraining_sets.write_texts([documents], tmp_path / "all.arrow")
-    once = [way, str(tmp_path / "all.arrow"), str(tmp_path)]
+    bench_pretraining_sets.write_texts([documents], tmp_path, 1)
+    once = [way, str(tmp_path / "all.arrow"), str(tmp_path), ""]
     monkeypatch.setattr(sys, "argv", ["bench_pretraining_sets", "--once", *once])
     bench_pretraining_sets.main()
     assert json.loads(capsys.readouterr().out)["cpu"]
+
+
+def test_lists_of_words_are_made(documents: str, tmp_path: Path) -> None:
+    subword_training.make_lists(tmp_path, [documents], distinct=8)
+    words = subword_training.read_words(tmp_path / subword_training.WORDS)
+    assert (words["crumbs"], words["."]) == (6, 6)
+    assert len(subword_training.read_words(tmp_path / subword_training.MADE_WORDS)) == 8
 
 
 def test_decisions_at_scale_are_those_counted_in_another_way(
