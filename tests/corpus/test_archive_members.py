@@ -10,6 +10,7 @@ import tarfile
 import tracemalloc
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -216,10 +217,19 @@ def test_long_names_are_whole(length: int) -> None:
         assert unpack(pack_tar(files, kind), "a.tar") == files
 
 
-def test_hidden_files_are_skipped() -> None:
-    files = [("__MACOSX/._PMC1.xml", b"\0\5\x16\7"), (".xml", FIRST_ARTICLE), ("PMC1.xml", FIRST_ARTICLE)]
-    assert unpack(pack_tar(files), "a.tar") == files[2:]
-    assert unpack(pack_zip(files), "a.zip") == files[2:]
+def test_entries_that_are_no_articles_are_counted() -> None:
+    files = [("__MACOSX/._PMC1.xml", b"x"), (".xml", b"x"), ("PMC1.xml", FIRST_ARTICLE), ("a.txt", b"x")]
+    tar = pack_entry("d", b"5") + pack_entry("l.txt", b"2", linkname="a.txt") + pack_tar(files)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, mode in (("d/", 0o040755), ("l.txt", 0o120777), *((name, 0o100644) for name, _ in files)):
+            info = zipfile.ZipInfo(name)
+            info.external_attr = mode << 16
+            archive.writestr(info, dict(files).get(name, b""))
+    for data, name in ((tar, "a.tar"), (out.getvalue(), "a.zip")):
+        skipped: Counter[str] = Counter()
+        assert [member.name for member in iter_members(io.BytesIO(data), name, skipped)] == ["PMC1.xml"]
+        assert skipped == {"directory": 1, "link": 1, "hidden file": 2, "other file": 1}, name
 
 
 def test_zip_written_to_a_pipe() -> None:
@@ -341,6 +351,7 @@ def test_names_similar_to_hostile_ones_are_accepted() -> None:
         ("a..b/..PMC/PMC1..2.xml", FIRST_ARTICLE),
         ("PMC1:2.xml", FIRST_ARTICLE),
         ("Größe 2.xml", FIRST_ARTICLE),
+        ("n" * (archives.MAX_NAME_LENGTH - 4) + ".xml", FIRST_ARTICLE),
     ]
     assert unpack(pack_tar(files), "a.tar") == files
     assert unpack(pack_zip(files), "a.zip") == files
@@ -634,6 +645,8 @@ def test_zip_bomb_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_zip_directory_is_bounded_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     archive = pack_zip([(f"{number}.txt", b"") for number in range(3000)])
+    size = len(archive) - archive.index(b"PK\1\2") - len("PK\5\6") - 18
+    monkeypatch.setattr(archives, "MAX_ZIP_DIRECTORY_BYTES", size)
     assert not unpack(archive, "a.zip")
     monkeypatch.setattr(archives, "MAX_ZIP_DIRECTORY_BYTES", 100_000)
     error = read_archive_error(archive, "a.zip")

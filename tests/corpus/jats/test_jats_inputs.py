@@ -74,15 +74,6 @@ def discover_parts_of_paths(*paths: str) -> dict[str, list[str]]:
 # Discovery
 
 
-def test_hidden_articles_are_counted_as_not_read(tmp_path: Path) -> None:
-    write_files(tmp_path, "PMC1.xml", ".PMC2.nxml.gz", "a/.b.zip", ".tmp-01", ".c/PMC3.xml")
-    notices: list[str] = []
-    discover(FILES, [str(tmp_path)], notices.append)
-    assert notices == [
-        f"--input {tmp_path}: 2 files are not read (only articles, packages and archives are): 2 hidden"
-    ]
-
-
 def test_folder_is_searched_recursively_without_hidden_files(tmp_path: Path) -> None:
     write_files(
         tmp_path,
@@ -135,13 +126,6 @@ def test_missing_input_error_lists_the_accepted_files(tmp_path: Path, missing: s
     assert f"--input {tmp_path / missing} " in message
     assert ("has no article" if missing == "empty" else "names no full text") in message
     assert all(word in message for word in (".nxml", ".tar.gz", ".zip", "PMC1_PMC20000.xml.gz"))
-
-
-@settings(max_examples=examples(50))
-@given(st.permutations(["PMC1.xml", "PMC20000.xml", "y.xml", "x.zip", "PMC1_PMC9.xml", "d/PMC7.2.xml"]))
-def test_order_of_inputs_does_not_matter(names: list[str]) -> None:
-    paths = [f"/in/{name}" for name in names]
-    assert discover(NameOnlyStorage(paths), paths) == discover(NameOnlyStorage(paths), ["/in"])
 
 
 # Groups
@@ -308,17 +292,6 @@ def test_articles_of_a_mirror_are_found_by_its_lists() -> None:
 
 
 # Hostile names
-
-
-@pytest.mark.parametrize(
-    "name", ["PMC1\n.xml", "a b;rm -rf.xml", "[x].xml", "日本.xml", "%s.xml", "-rf.xml", "\\.xml"]
-)
-def test_unusual_file_names(tmp_path: Path, name: str) -> None:
-    [path] = write_files(tmp_path, name)
-    [source] = discover(FILES, [str(tmp_path)])
-    assert [part.path for part in source.parts] == [path]
-    assert is_unchanged(FILES, source)
-    compute_input_md5(make_shards_job(tmp_path / "work"), source)
 
 
 def test_file_names_that_are_not_utf_8(tmp_path: Path) -> None:

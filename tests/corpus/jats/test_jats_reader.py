@@ -249,11 +249,7 @@ def test_malformed_article_of_a_package_does_not_affect_the_others(tmp_path: Pat
     ("data", "reason"),
     [
         (gzip.compress(pack_articles(small_article(1), small_article(2)))[:-10], "truncated-gzip"),
-        (pack_articles(small_article(1), small_article(2))[:-5], "truncated-xml"),
-        (pack_articles(small_article(1)) + b"<more/>", "malformed-xml"),
         (pack_articles(small_article(1), b"stray text", small_article(2)), "malformed-xml"),
-        (b"<html/>", "wrong-root"),
-        (b"", "empty-file"),
     ],
 )
 def test_damaged_package_raises(tmp_path: Path, data: bytes, reason: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -139,17 +138,6 @@ def test_powers_in_brackets_are_marked(printed: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "title", ["", "<ArticleTitle/>", "<ArticleTitle />", "<ArticleTitle></ArticleTitle>"]
-)
-def test_record_without_a_title(title: str) -> None:
-    citation = parse_record(small_record_xml(title=title))
-    assert citation.title == ""
-    assert citation.abstract == (AbstractSection(None, "Some text."),)
-    assert citation.year == 2001
-    assert citation.languages == ("eng",)
-
-
-@pytest.mark.parametrize(
     ("attributes", "label"),
     [
         ('Label="METHODS" NlmCategory="METHODS"', "METHODS"),
@@ -214,41 +202,6 @@ def test_other_abstracts_of_a_record_without_an_abstract(abstract_xml: str) -> N
     assert parse_record(with_abstract).other_abstracts == ()
 
 
-@pytest.mark.parametrize("copyright_", ["© Us", "© Us &amp; you", "<i>©</i> us", ""])
-def test_copyright_information_is_ignored(copyright_: str) -> None:
-    text = (
-        "<Abstract><AbstractText>Some text.</AbstractText>"
-        f"<CopyrightInformation>{copyright_}</CopyrightInformation></Abstract>"
-    )
-    assert parse_record(small_record_xml(abstract_xml=text)).abstract == (
-        AbstractSection(None, "Some text."),
-    )
-
-
-@pytest.mark.parametrize(
-    ("date", "year"),
-    [
-        ("<PubDate><Year>1999</Year><Season>Fall</Season></PubDate>", 1999),
-        ("<PubDate>\n<MedlineDate>1998 Dec-1999 Jan</MedlineDate></PubDate>", 1998),
-        ("<PubDate><MedlineDate>Winter 1975</MedlineDate></PubDate>", 1975),
-        ("<PubDate><MedlineDate>long ago</MedlineDate></PubDate>", None),
-        ("<PubDate/>", None),
-        ("", None),
-    ],
-)
-def test_year_is_that_of_the_issue(date: str, year: int | None) -> None:
-    later = "<DateRevised><Year>2024</Year></DateRevised>"
-    data = "<PubmedData><History><PubMedPubDate><Year>2023</Year></PubMedPubDate></History></PubmedData>"
-    assert parse_record(small_record_xml(date=date, extra_xml=later, pubmed_data_xml=data)).year == year
-
-
-def test_languages_keep_their_order() -> None:
-    codes = "<Language>fre</Language>\n<Language>eng</Language><Language> ger </Language>"
-    assert parse_record(small_record_xml(languages=codes)).languages == ("fre", "eng", "ger")
-    assert parse_record(small_record_xml(languages="")).languages == ()
-    assert parse_record(small_record_xml(languages="")).abstract == (AbstractSection(None, "Some text."),)
-
-
 def test_named_entities_are_resolved() -> None:
     title = "<ArticleTitle>&alpha;-helix of &bgr;<i>x</i></ArticleTitle>"
     abstract = (
@@ -264,33 +217,6 @@ def test_entities_in_publication_types_are_resolved() -> None:
     kind = "<PublicationType>Support, Gov&apos;t &amp; Co</PublicationType>"
     types = f"<PublicationTypeList>{kind}</PublicationTypeList>"
     assert parse_record(small_record_xml(types=types)).publication_types == ("Support, Gov't & Co",)
-
-
-@pytest.mark.parametrize(
-    ("tags", "field", "expected"),
-    [
-        (("<Language >eng</Language>",), "languages", ("eng",)),
-        (("<Language>eng</Language >",), "languages", ("eng",)),
-        (("<PubDate ><Year>2001</Year></PubDate>",), "year", 2001),
-        (("<PubDate><Year >2001</Year></PubDate>",), "year", 2001),
-        (("<ArticleTitle >A title.</ArticleTitle >",), "title", "A title."),
-        (("<AbstractText >Some text.</AbstractText >",), "abstract", (AbstractSection(None, "Some text."),)),
-        (("<PublicationType>Review</PublicationType >",), "publication_types", ("Review",)),
-        (("<ArticleIdList >", "<ArticleId IdType='doi'>10.1/x</ArticleId>"), "doi", "10.1/x"),
-        (("<ArticleIdList>", "<ArticleId IdType='doi'>10.1/x</ArticleId >"), "doi", "10.1/x"),
-    ],
-)
-def test_blanks_inside_tags_are_ignored(tags: Sequence[str], field: str, expected: object) -> None:
-    data = (
-        "<PubmedData><ArticleIdList><ArticleId IdType='doi'>10.1/x</ArticleId></ArticleIdList></PubmedData>"
-    )
-    record = small_record_xml(pubmed_data_xml=data)
-    for tag in tags:
-        tidy = re.sub(r"\s+>", ">", tag)
-        tidy = tidy.replace("<PublicationType>", "<PublicationType UI='D1'>")
-        assert tidy in record
-        record = record.replace(tidy, tag)
-    assert getattr(parse_record(record), field) == expected
 
 
 @pytest.mark.parametrize(
@@ -385,17 +311,6 @@ def test_valid_elocation_id_is_the_fallback_of_the_doi(locations: str, doi: str 
         ).doi
         == "10.1/own"
     )
-
-
-def test_pmids_of_other_articles_are_ignored() -> None:
-    other = (
-        "<CommentsCorrectionsList><CommentsCorrections RefType='Cites'><PMID Version='4'>99</PMID>"
-        "</CommentsCorrections></CommentsCorrectionsList>"
-    )
-    assert (
-        parse_record(small_record_xml(extra_xml=other)).pmid,
-        parse_record(small_record_xml(extra_xml=other)).version,
-    ) == (5, 1)
 
 
 def test_line_ends_of_every_kind_are_white_space() -> None:

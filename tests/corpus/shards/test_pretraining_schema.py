@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -53,14 +51,6 @@ def test_metadata_round_trip(metadata: dict[str, Any]) -> None:
     assert metadata_from_schema(make_schema(100, True, metadata)) == metadata
 
 
-def test_metadata_is_read_from_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "data.arrow"
-    with path.open("wb") as file, pa.ipc.new_stream(file, make_schema(100, False, METADATA)):
-        pass
-    with pa.memory_map(str(path)) as mapped, pa.ipc.open_stream(mapped) as stream:
-        assert metadata_from_schema(stream.schema) == METADATA
-
-
 def test_metadata_bytes_are_independent_of_the_order() -> None:
     reversed_facts = dict(reversed(METADATA.items()))
     assert list(reversed_facts) != list(METADATA)
@@ -85,8 +75,3 @@ def test_schema_without_the_metadata_is_an_error(metadata: dict[str, Any] | None
     other_schema = pa.schema([pa.field("input_ids", pa.list_(pa.uint16()))], metadata)
     with pytest.raises(ValueError, match="lacks the metadata of a pretraining set"):
         metadata_from_schema(other_schema)
-
-
-def test_metadata_is_stored_as_json() -> None:
-    stored = make_schema(100, True, METADATA).metadata[b"bioshards"]
-    assert json.loads(stored) == METADATA

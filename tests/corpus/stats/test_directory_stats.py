@@ -168,10 +168,6 @@ def test_counts_equal_those_of_the_manifest(corpus: str, request: pytest.Fixture
 # Invalid directories
 
 
-def remove_field(manifest: dict[str, Any], field: str) -> dict[str, Any]:
-    return {name: value for name, value in manifest.items() if name != field}
-
-
 DOCUMENTS: dict[str, Any] = msgspec.to_builtins(of_documents([], "pmc_to_shards"))
 MIRROR: dict[str, Any] = msgspec.to_builtins(of_mirror())
 
@@ -199,19 +195,7 @@ def test_unfinished_directory_is_refused(documents_dir: Path, tmp_path: Path) ->
         (MIRROR, "it was made by fetch. Give an output of pubmed_to_shards, pmc_to_shards"),
         (WORDS_MANIFEST, "it was made by shards_to_words. Give an output of"),
         (VOCABULARY_MANIFEST, "it was made by vocab. Give an output of"),
-        (
-            {**VOCABULARY_MANIFEST, "config": 3},
-            "is not as vocab writes it: Expected `object`, got `int` - at `$.config`",
-        ),
-        (
-            {**DOCUMENTS, "outputs": "?"},
-            "is not as pmc_to_shards writes it: Expected `array`, got `str` - at `$.outputs`",
-        ),
-        (
-            remove_field(DOCUMENTS, "funnel"),
-            "is not as pmc_to_shards writes it: Object missing required field `funnel`",
-        ),
-        (remove_field(VOCABULARY_MANIFEST, "schema_version"), "was made by another version of bioshards"),
+        ({**DOCUMENTS, "outputs": "?"}, "is not as pmc_to_shards writes it: Expected `array`, got `str`"),
         ({**VOCABULARY_MANIFEST, "schema_version": 3}, "schema_version 3, this is schema_version 2"),
     ],
 )
@@ -219,11 +203,6 @@ def test_directory_of_another_kind_is_refused(tmp_path: Path, manifest: object, 
     message = read_error_message(write_manifest_file(tmp_path, manifest))
     assert reason in message
     assert str(tmp_path) in message
-
-
-def test_manifest_other_than_json_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").write_text("{")
-    assert "manifest.json cannot be read" in read_error_message(tmp_path)
 
 
 def test_damaged_missing_or_exchanged_shard_is_refused(documents_dir: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from bioshards.corpus.errors import OutputMismatchError, RunError
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.storage.locks import make_temporary_folder
+from bioshards.corpus.storage.locks import make_temporary_folder, open_locked
 from tests.support.cloud import lock_racers
 
 HOLD = """\
@@ -44,6 +44,17 @@ def test_second_lock_is_refused_until_the_first_ends(tmp_path: Path) -> None:
     with storage.lock(path, "OUT"):
         storage.check_locks()
     storage.check_locks()  # it holds none
+
+
+@pytest.mark.parametrize("content", [b"", b"[", b'{"pid": "x"}', b"[" * 50_000, b"\xff"])
+def test_holder_that_wrote_something_else_is_unknown(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "lock"
+    with open_locked(str(path)) as file:
+        file.write(content)
+        file.flush()
+        message = "process 0 of an unknown host, since an unknown time"
+        with pytest.raises(OutputMismatchError, match=message):
+            LocalStorage().lock(str(path), "OUT").__enter__()
 
 
 def test_killed_process_leaves_no_lock(tmp_path: Path) -> None:

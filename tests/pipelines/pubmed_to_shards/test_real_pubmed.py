@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.corpus.pubmed_oracle import PubMedOracle, has_formula, without_power_marks
+from tests.support.corpus.pubmed_oracle import PubMedOracle, as_tuples, has_formula, without_power_marks
 from tests.support.outputs import load_documents, load_manifest
 from tests.support.real_data import DATA, needs_data
 
@@ -35,7 +35,7 @@ def _assert_equals_oracle(output: Path, oracle: PubMedOracle) -> None:
         for name in ("doi", "year", "language", "retracted"):
             assert row[name] == metadata[name], (pmid, name)
         for name, value in metadata["columns"].items():  # type: ignore[attr-defined]
-            found = row.get(name, value)  # unless --columns all
+            found = as_tuples(row.get(name, value))  # unless --columns all
             if name in ("keywords", "other_abstracts"):
                 found, value = without_power_marks(str(found)), without_power_marks(str(value))
                 assert found == value or pmid in oracle.with_formulas, (pmid, name)

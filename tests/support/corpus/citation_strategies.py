@@ -9,20 +9,13 @@ import re
 from hypothesis import strategies as st
 from lxml import etree
 
-from bioshards.corpus.document import (
-    AbstractText,
-    ArticleColumns,
-    Author,
-    Chemical,
-    Grant,
-    MeshHeading,
-    MeshQualifier,
-)
+from bioshards.corpus.document import ArticleColumns
 from bioshards.corpus.mathml import formula_to_text
 from bioshards.corpus.pubmed import citation as medline
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract
 from bioshards.corpus.pubmed.documents import iter_records
 from bioshards.corpus.shards.document_schema import COLUMN_TYPES
+from tests.support.corpus.pubmed_oracle import list_columns
 
 MATHML = "http://www.w3.org/1998/Math/MathML"
 
@@ -46,104 +39,8 @@ def first_year(date: etree._Element | None) -> int | None:
     return int(found[0]) if found else None
 
 
-MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-
-
-def partial_date(date: etree._Element | None) -> str | None:
-    """Return ``PubDate`` in ISO 8601, as precise as it is."""
-    year = first_year(date)
-    if date is None or year is None:
-        return None
-    month, day = date.findtext("Month") or "", date.findtext("Day") or ""
-    if date.find("Year") is None:
-        after_year = re.split(r"\d{4}", date.findtext("MedlineDate") or "", maxsplit=1)[1]
-        words = re.findall(r"\w+", after_year) if after_year.startswith(" ") else []
-        month = words[0] if words else ""
-        day = words[1] if len(words) > 1 and re.match(r"\W+\w+\s", after_year) else ""
-    number = MONTHS.index(month) + 1 if month in MONTHS else int(month) if month.isdecimal() else 0
-    parts = [f"{year:04}", f"{number:02}", f"{int(day):02}" if day.isdecimal() and int(day) < 32 else ""]
-    return "-".join(parts[: 1 if not number else 2 if not parts[2] else 3])
-
-
-def whole_date(date: etree._Element | None) -> datetime.date | None:
-    if date is None:
-        return None
-    return datetime.date(*(int(date.findtext(name) or 0) for name in ("Year", "Month", "Day")))
-
-
 def one_line(text: str | None) -> str | None:
     return " ".join((text or "").split()) or None
-
-
-def list_columns(record: etree._Element, citation: etree._Element) -> ArticleColumns:
-    history = [
-        item
-        for item in record.findall("PubmedData/History/PubMedPubDate")
-        if item.get("PubStatus") == "entrez"
-    ]
-    keywords = (one_line(text_of(item)) for item in citation.findall("KeywordList/Keyword"))
-    return ArticleColumns(
-        journal_abbreviation=one_line(citation.findtext("Article/Journal/ISOAbbreviation")),
-        nlm_id=one_line(citation.findtext("MedlineJournalInfo/NlmUniqueID")),
-        publication_types=tuple(
-            text_of(item) for item in citation.findall("Article/PublicationTypeList/PublicationType")
-        ),
-        mesh=tuple(
-            MeshHeading(
-                one_line(text_of(heading.find("DescriptorName"))) or "",
-                heading[0].get("UI") or None,
-                heading[0].get("MajorTopicYN") == "Y",
-                tuple(
-                    MeshQualifier(one_line(text_of(item)) or "", item.get("MajorTopicYN") == "Y")
-                    for item in heading.findall("QualifierName")
-                ),
-            )
-            for heading in citation.findall("MeshHeadingList/MeshHeading")
-        ),
-        keywords=tuple(keyword for keyword in keywords if keyword),
-        published=partial_date(citation.find("Article/Journal/JournalIssue/PubDate")),
-        entered=whole_date(history[0]) if history else None,
-        revised=whole_date(citation.find("DateRevised")),
-        authors=tuple(
-            Author(
-                one_line(text_of(author.find("LastName")))
-                or one_line(text_of(author.find("CollectiveName")))
-                or "",
-                one_line(author.findtext("ForeName")),
-                "0000-0002-1825-009X" if author.find("Identifier") is not None else None,
-                tuple(one_line(item.text) or "" for item in author.findall("AffiliationInfo/Affiliation")),
-            )
-            for author in citation.findall("Article/AuthorList/Author")
-        ),
-        chemicals=tuple(
-            Chemical(
-                one_line(item.findtext("NameOfSubstance")) or "",
-                item[1].get("UI"),
-                item.findtext("RegistryNumber"),
-            )
-            for item in citation.findall("ChemicalList/Chemical")
-        ),
-        grants=tuple(
-            Grant(*(one_line(item.findtext(name)) for name in ("GrantID", "Agency", "Country")))
-            for item in citation.findall("Article/GrantList/Grant")
-        ),
-        cited_pmids=tuple(
-            dict.fromkeys(
-                int(item.text or "")
-                for item in record.findall("PubmedData//Reference/ArticleIdList/ArticleId")
-                if item.get("IdType") == "pubmed" and (item.text or "").strip()
-            )
-        ),
-        other_abstracts=tuple(
-            AbstractText(
-                other.get("Type") or None,
-                other.get("Language") or "eng",
-                one_line(" ".join(text_of(part) for part in other.findall("AbstractText"))) or "",
-            )
-            for other in citation.findall("OtherAbstract")
-            if len(other)
-        ),
-    )
 
 
 def list_sections(parts: list[etree._Element]) -> tuple[AbstractSection, ...]:
@@ -200,7 +97,7 @@ def parse_with_lxml(record: etree._Element) -> Citation:
         abstract_categories=tuple(
             item.get("NlmCategory") or None for item in citation.findall("Article/Abstract/AbstractText")
         ),
-        columns=list_columns(record, citation),
+        columns=ArticleColumns(**list_columns(record, citation, lambda each: one_line(text_of(each)))),
     )
 
 

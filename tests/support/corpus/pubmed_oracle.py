@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import gzip
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,10 @@ def parse_root(path: Path) -> Any:
 
 def element_words(element: Any) -> list[str]:
     return [] if element is None else "".join(element.itertext(etree.Element)).split()
+
+
+def element_text(element: Any) -> str | None:
+    return " ".join(element_words(element)) or None
 
 
 def has_formula(element: Any) -> bool:
@@ -113,125 +118,115 @@ class PubMedOracle:
             "CommentsCorrectionsList/RetractionIn|CommentsCorrections/RetractionIn"
         )
         types = [item.text for item in citation.findall("Article/PublicationTypeList/PublicationType")]
+        parts = [item for item in citation.findall("Article/Abstract/AbstractText") if element_words(item)]
+        has_categories = citation.find("Article/Abstract/AbstractText[@NlmCategory]") is not None
         return {
             "doi": doi.strip() if doi else None,
             "pmcid": (ids.get("pmc") or "").strip() or None,
             "year": int(year[0]) if year else None,
             "language": ",".join(item.text.lower() for item in citation.findall("Article/Language")) or None,
             "retracted": bool(retraction or old_retraction or "Retracted Publication" in types),
-            "labels": [
-                item.get("Label")
-                for item in citation.findall("Article/Abstract/AbstractText")
-                if element_words(item) and (item.get("Label") or "").strip()
-            ],
-            "columns": self.columns(record, citation),
+            "labels": [item.get("Label") for item in parts if (item.get("Label") or "").strip()],
+            "columns": {
+                **list_columns(record, citation),
+                "journal": element_text(citation.find("Article/Journal/Title")),
+                "section_categories": tuple(item.get("NlmCategory") for item in parts if has_categories),
+            },
         }
 
-    def columns(self, record: Any, citation: Any) -> dict[str, object]:
-        """Return the values of the default columns."""
 
-        def text(element: Any) -> str | None:
-            return " ".join(element_words(element)) or None
+def list_columns(
+    record: Any, citation: Any, text: Callable[[Any], str | None] = element_text
+) -> dict[str, Any]:
+    """Return the values of all columns, the fields of structs as tuples.
 
-        def full_date(element: Any) -> datetime.date | None:
-            return element if element is None else datetime.date(*(int(part.text) for part in element[:3]))
+    Args:
+        text: returns the text of an element in one line, or None.
+    """
 
-        def orcid(author: Any) -> str | None:
-            digits = re.sub("[^0-9X]", "", author.findtext("Identifier[@Source='ORCID']") or "")[-16:]
-            return "-".join(digits[at : at + 4] for at in range(0, 16, 4)) if len(digits) == 16 else None
+    def full_date(element: Any) -> datetime.date | None:
+        return element if element is None else datetime.date(*(int(part.text) for part in element[:3]))
 
-        history = record.findall("PubmedData/History/PubMedPubDate[@PubStatus='entrez']")
-        categories = [
-            item.get("NlmCategory")
-            for item in citation.findall("Article/Abstract/AbstractText")
-            if element_words(item)
-        ]
-        headings = citation.findall("MeshHeadingList/MeshHeading")
-        return {
-            "journal": text(citation.find("Article/Journal/Title")),
-            "journal_abbreviation": text(citation.find("Article/Journal/ISOAbbreviation")),
-            "nlm_id": text(citation.find("MedlineJournalInfo/NlmUniqueID")),
-            "publication_types": [
-                text(item) for item in citation.findall("Article/PublicationTypeList/PublicationType")
-            ],
-            "mesh": [
-                {
-                    "descriptor": text(names[0]),
-                    "ui": names[0].get("UI"),
-                    "major": names[0].get("MajorTopicYN") == "Y",
-                    "qualifiers": [
-                        {"qualifier": text(name), "major": name.get("MajorTopicYN") == "Y"}
-                        for name in names[1:]
-                    ],
-                }
-                for names in map(list, headings)
-            ],
-            "keywords": [
-                keyword for keyword in map(text, citation.findall("KeywordList/Keyword")) if keyword
-            ],
-            "published": self.publication_date(citation.find("Article/Journal/JournalIssue/PubDate")),
-            "entered": full_date(history[0] if history else None),
-            "revised": full_date(citation.find("DateRevised")),
-            "section_categories": categories
-            if citation.find("Article/Abstract/AbstractText[@NlmCategory]") is not None
-            else [],
-            "authors": [
-                {
-                    "last_name": text(author.find("LastName")) or text(author.find("CollectiveName")) or "",
-                    "fore_name": text(author.find("ForeName")) or text(author.find("Initials")),
-                    "orcid": orcid(author),
-                    "affiliations": [words for words in map(text, author.iter("Affiliation")) if words],
-                }
-                for author in citation.findall("Article/AuthorList/Author")
-            ],
-            "chemicals": [
-                {
-                    "name": text(item.find("NameOfSubstance")),
-                    "ui": item.find("NameOfSubstance").get("UI"),
-                    "registry_number": text(item.find("RegistryNumber")),
-                }
-                for item in citation.findall("ChemicalList/Chemical")
-            ],
-            "grants": [
-                {
-                    "id": text(item.find("GrantID")),
-                    "agency": text(item.find("Agency")),
-                    "country": text(item.find("Country")),
-                }
-                for item in citation.findall("Article/GrantList/Grant")
-            ],
-            "cited_pmids": list(
-                dict.fromkeys(
-                    int(item.text)
-                    for item in record.findall(
-                        "PubmedData//Reference/ArticleIdList/ArticleId[@IdType='pubmed']"
-                    )
-                    if (item.text or "").strip().isdecimal()
-                )
-            ),
-            "other_abstracts": [
-                {
-                    "type": other.get("Type"),
-                    "language": other.get("Language", "eng"),
-                    "text": " ".join(
-                        word for part in other.findall("AbstractText") for word in element_words(part)
-                    ),
-                }
-                for other in citation.findall("OtherAbstract")
-            ],
-        }
+    def orcid(author: Any) -> str | None:
+        digits = re.sub("[^0-9X]", "", author.findtext("Identifier[@Source='ORCID']") or "")[-16:]
+        return "-".join(digits[at : at + 4] for at in range(0, 16, 4)) if len(digits) == 16 else None
 
-    def publication_date(self, date: Any) -> str | None:
-        """Return the beginning of the date in ISO 8601, as precise as it is given."""
-        found = None if date is None else re.search(r"\d{4}.*", " ".join(date.itertext()), re.DOTALL)
-        if not found:
-            return None
-        year, *rest = found[0].split()
-        months = [name for name in re.findall("[A-Za-z]+|[0-9]+", " ".join(rest)) if name]
-        names = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-        month = months[0][:3].lower() if months and len(year) == 4 else ""
-        number = names.index(month) + 1 if month in names else int(month) if month.isdecimal() else 0
-        if not 1 <= number <= 12:
-            return year[:4]
-        day = re.match(r"\w+\.?\s+(\d{1,2})\b", " ".join(rest))
-        return f"{year}-{number:02}" + (f"-{int(day[1]):02}" if day else "")
+    def texts(elements: Iterable[Any]) -> tuple[str, ...]:
+        return tuple(filter(None, map(text, elements)))
+
+    history = record.findall("PubmedData/History/PubMedPubDate[@PubStatus='entrez']")
+    cited = record.findall("PubmedData//Reference/ArticleIdList/ArticleId[@IdType='pubmed']")
+    return {
+        "journal_abbreviation": text(citation.find("Article/Journal/ISOAbbreviation")),
+        "nlm_id": text(citation.find("MedlineJournalInfo/NlmUniqueID")),
+        "publication_types": texts(citation.findall("Article/PublicationTypeList/PublicationType")),
+        "mesh": tuple(
+            (
+                text(names[0]),
+                names[0].get("UI"),
+                names[0].get("MajorTopicYN") == "Y",
+                tuple((text(name), name.get("MajorTopicYN") == "Y") for name in names[1:]),
+            )
+            for names in map(list, citation.findall("MeshHeadingList/MeshHeading"))
+        ),
+        "keywords": texts(citation.findall("KeywordList/Keyword")),
+        "published": publication_date(citation.find("Article/Journal/JournalIssue/PubDate")),
+        "entered": full_date(history[0] if history else None),
+        "revised": full_date(citation.find("DateRevised")),
+        "authors": tuple(
+            (
+                text(author.find("LastName")) or text(author.find("CollectiveName")) or "",
+                text(author.find("ForeName")) or text(author.find("Initials")),
+                orcid(author),
+                texts(author.iter("Affiliation")),
+            )
+            for author in citation.findall("Article/AuthorList/Author")
+        ),
+        "chemicals": tuple(
+            (
+                text(item.find("NameOfSubstance")) or "",
+                item.find("NameOfSubstance").get("UI"),
+                text(item.find("RegistryNumber")),
+            )
+            for item in citation.findall("ChemicalList/Chemical")
+        ),
+        "grants": tuple(
+            tuple(text(item.find(name)) for name in ("GrantID", "Agency", "Country"))
+            for item in citation.findall("Article/GrantList/Grant")
+        ),
+        "cited_pmids": tuple(
+            dict.fromkeys(int(item.text) for item in cited if (item.text or "").strip().isdecimal())
+        ),
+        "other_abstracts": tuple(
+            (
+                other.get("Type") or None,
+                other.get("Language", "eng"),
+                " ".join(texts(other.findall("AbstractText"))),
+            )
+            for other in citation.findall("OtherAbstract")
+            if len(other)
+        ),
+    }
+
+
+def as_tuples(value: Any) -> Any:
+    """Return a value of a row of a shard as :func:`list_columns` does."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return tuple(map(as_tuples, value)) if isinstance(value, list) else value
+
+
+def publication_date(date: Any) -> str | None:
+    """Return the beginning of the date in ISO 8601, as precise as it is given."""
+    found = None if date is None else re.search(r"\d{4}.*", " ".join(date.itertext()), re.DOTALL)
+    if not found:
+        return None
+    year, *rest = found[0].split()
+    months = [name for name in re.findall("[A-Za-z]+|[0-9]+", " ".join(rest)) if name]
+    names = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+    month = months[0][:3].lower() if months and len(year) == 4 else ""
+    number = names.index(month) + 1 if month in names else int(month) if month.isdecimal() else 0
+    if not 1 <= number <= 12:
+        return year[:4]
+    day = re.match(r"\w+\.?\s+(\d{1,2})\b", " ".join(rest))
+    return f"{year}-{number:02}" + (f"-{int(day[1]):02}" if day else "")
