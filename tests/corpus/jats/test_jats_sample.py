@@ -64,24 +64,5 @@ def test_ids_of_articles_are_invented(path: Path) -> None:
         assert not re.search(r"\b10\.(?!5555)\d{4}/", etree.tostring(article, encoding="unicode"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_every_xref_points_to_an_existing_id(path: Path) -> None:
-    for article in list_articles(path):
-        ids = [value for element in article.iter() if (value := element.get("id"))]
-        assert len(ids) == len(set(ids))
-        for link in article.iterfind(".//xref"):
-            assert link.get("rid") in ids, etree.tostring(link)
-
-
-def test_sample_is_small_and_has_no_duplicates() -> None:
-    assert sum(path.stat().st_size for path in FILES) < 250_000
-    assert len(VERSIONED_PMCIDS) == len(set(VERSIONED_PMCIDS)) == 20
-
-
 def test_golden_files_match_the_articles() -> None:
     assert {path.stem for path in GOLDEN.glob("*.txt")} == set(VERSIONED_PMCIDS) - WITHOUT_GOLDEN
-
-
-def test_every_file_is_listed_in_the_readme() -> None:
-    readme = (ARTICLES.parent / "README.md").read_text()
-    assert all(f"`{path.name}`" in readme for path in FILES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import unicodedata
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,13 +18,11 @@ from bioshards.corpus.lifecycle import finalize
 from bioshards.corpus.lifecycle.decisions import (
     DECISION_SCHEMA,
     TEXT_DIGEST_SCHEMA,
-    count_buckets,
     digest_text,
     find_duplicates,
     split_by_source,
 )
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
-from tests.support.fork_server import run_beam
 from tests.support.hypothesis_profiles import examples
 from tests.support.outputs import load_documents, load_manifest, published_digests
 
@@ -369,57 +366,6 @@ def test_dedup_is_off_by_default(tmp_path: Path, run: Run) -> None:
 
 
 # Reproducibility and updates
-
-
-def make_repetitive_file(file_number: int) -> bytes:
-    """Return a file in which half of the texts occur elsewhere too."""
-    first_pmid = 1000 - 100 * file_number  # later files have lower PMIDs
-    records = [
-        citation_xml(first_pmid + index, f"Text {(7 * index + 30 * file_number) % 150}. Yes.")
-        for index in range(90)
-    ]
-    return pubmed_set_xml(
-        *records, citation_xml(5000 + file_number, f"Text {file_number}. Yes."), deleted=(first_pmid + 103,)
-    )
-
-
-@pytest.mark.thorough
-def test_output_is_independent_of_workers_buckets_and_order(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inputs = write_input_files(tmp_path / "in", *map(make_repetitive_file, range(1, 6)))
-    (tmp_path / "ids.txt").write_text("\n".join(map(str, range(500, 550))))
-    options = ("--dedup", "exact", "--exclude-ids", tmp_path / "ids.txt", "--keep-dropped")
-    assert run("--input", inputs, *options, "--output", tmp_path / "one") == 0
-    funnel = load_manifest(tmp_path / "one")["funnel"]
-    assert funnel["dropped: duplicate"] > 200
-    assert funnel["dropped: excluded"]
-    assert funnel["dropped: deleted"]
-    completed = run_beam(
-        *(
-            "run",
-            "pubmed_to_shards",
-            "--workers",
-            2,
-            "--input",
-            inputs,
-            *options,
-            "--output",
-            tmp_path / "two",
-        )
-    )
-    assert completed.returncode == 0, completed.stderr
-    reports = (tmp_path / "one" / ".bioshards" / "staged").glob("*.json")
-    num_keys = sum(json.loads(path.read_text())["value"]["num_keys"] for path in reports)
-    monkeypatch.setattr("bioshards.corpus.lifecycle.decisions.KEYS_PER_BUCKET", 60)
-    assert count_buckets(num_keys) == 8
-    shuffled = [word for path in sorted(inputs.iterdir(), reverse=True) for word in ("--input", path)]
-    assert run(*shuffled, *options, "--output", tmp_path / "buckets") == 0
-    assert (
-        published_digests(tmp_path / "one")
-        == published_digests(tmp_path / "two")
-        == published_digests(tmp_path / "buckets")
-    )
 
 
 @pytest.mark.thorough

@@ -300,26 +300,6 @@ def test_footer_has_statistics_checksums_and_the_format(tmp_path: Path) -> None:
     assert columns["pmid"].has_offset_index
 
 
-def test_flipped_bits_are_not_read_as_other_text(tmp_path: Path) -> None:
-    """Each is an error, or does not change a value."""
-    [shard] = write_shards(tmp_path, make_batches(20))
-    path = tmp_path / shard.file
-    content, table = path.read_bytes(), read_file(path)
-    rng, num_errors = random.Random(3), 0
-    first_bytes_of_footer = pq.ParquetFile(path).metadata.serialized_size + 8
-    for _ in range(100):
-        damaged = bytearray(content)
-        damaged[rng.randrange(4, len(content) - first_bytes_of_footer)] ^= 1 << rng.randrange(8)
-        path.write_bytes(damaged)
-        try:
-            batches = list(document_shards.read_file(FILES, str(path)))
-        except (OSError, pa.ArrowException):
-            num_errors += 1
-        else:
-            assert pa.Table.from_batches(batches).equals(table)
-    assert num_errors > 60
-
-
 def test_row_groups_are_read_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document_shards, "_GROUP_BYTES", 400_000)
     [shard] = write_shards(tmp_path, make_large_batches(10))
