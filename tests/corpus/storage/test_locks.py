@@ -14,10 +14,12 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from bioshards.corpus.errors import OutputMismatchError, RunError
+from bioshards.corpus.storage import locks
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.locks import make_temporary_folder, open_locked
 from tests.support.cloud import lock_racers
@@ -33,7 +35,10 @@ with make_temporary_folder("test") as folder:
 
 def test_second_lock_is_refused_until_the_first_ends(tmp_path: Path) -> None:
     path, storage = str(tmp_path / "lock"), LocalStorage()
+    umask = os.umask(0)
     with storage.lock(path, "OUT"):
+        os.umask(umask)
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o666, "for all users of a shared folder"
         with pytest.raises(
             OutputMismatchError, match=f"is writing OUT: process {os.getpid()} of .*, since 2"
         ):
@@ -44,9 +49,12 @@ def test_second_lock_is_refused_until_the_first_ends(tmp_path: Path) -> None:
     with storage.lock(path, "OUT"):
         storage.check_locks()
     storage.check_locks()  # it holds none
+    assert os.path.getsize(path) == 0, "the file says that nobody holds the lock"
 
 
-@pytest.mark.parametrize("content", [b"", b"[", b'{"pid": "x"}', b"[" * 50_000, b"\xff"])
+@pytest.mark.parametrize(
+    "content", [b"", b"[", b'{"pid": "x"}', b"[" * 50_000, b"\xff", b" " * (1 << 16) + b'{"pid": 7}']
+)
 def test_holder_that_wrote_something_else_is_unknown(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "lock"
     with open_locked(str(path)) as file:
@@ -139,10 +147,12 @@ def test_leftovers_of_killed_processes_alone_are_removed(
         live, killed = [Path(holder.stdout.readline().strip()) for holder in holders if holder.stdout]
         holders[1].kill()
         holders[1].wait()
-        with make_temporary_folder("test") as folder:
-            assert killed.is_dir()  # too young to be judged
         for path in (live, killed):
             os.utime(path, (0, 0))
+        monkeypatch.setattr(locks, "time", SimpleNamespace(time=lambda: 60.0))
+        with make_temporary_folder("test") as folder:
+            assert killed.is_dir()  # too young to be judged
+        monkeypatch.setattr(locks, "time", SimpleNamespace(time=lambda: 60.5))
         with make_temporary_folder("test") as folder:
             assert set(tmp_path.iterdir()) == {live, Path(folder)}
         assert list(tmp_path.iterdir()) == [live]
