@@ -55,6 +55,8 @@ FORMULA_MODES: Final = ("latex", "text")
 FORMULA_WORD: Final = "[FORMULA]"
 """Stands for an inline formula, or the graphic of a symbol, that has no text."""
 
+NOTE_PARTS: Final = ("citation-note", "licence-note", "publisher-note", "review-note", "supplement-note")
+"""Kinds of publisher's notes (publisher_notes.py), which are the parts that they are counted as."""
 OPTIONAL_ARTICLE_PARTS: Final = tuple(part for part in ARTICLE_PARTS if part != "title")
 _EXTRA_ARTICLE_PARTS: Final = ("other-abstract", "translated-abstract", "sub-article")
 DEFAULT_ARTICLE_PARTS: Final = tuple(
@@ -146,6 +148,11 @@ class PmcConfig(ArticleConfig):
             choices=CITATION_MODES,
         ),
     ] = "mask"
+    keep_notes: Annotated[
+        bool,
+        "keep publishers' notes: how to cite the article, its licence, who reviewed it, where supplements "
+        "are, what the publisher is not responsible for (default: no)",
+    ] = False
     tables: Annotated[
         str,
         Option(
@@ -213,7 +220,8 @@ class PmcConfig(ArticleConfig):
         dropped_parts = (
             f"{DROPPED_PART_PREFIX}{part}" for part in OPTIONAL_ARTICLE_PARTS if part not in self.parts
         )
-        return (*ArticleConfig.removal_names(self), *dropped_parts)
+        notes = () if self.keep_notes else (f"{DROPPED_PART_PREFIX}{part}" for part in NOTE_PARTS)
+        return (*ArticleConfig.removal_names(self), *dropped_parts, *notes)
 
 
 def find_drop_reason(metadata: ArticleMetadata, has_body: bool, config: PmcConfig) -> str | None:

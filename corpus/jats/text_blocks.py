@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
-from bioshards.corpus.jats import in_text_marks, inline, tables, text_rules
-from bioshards.corpus.jats.filters import CITATION_MASK, FORMULA_MODES, FORMULA_WORD, PmcConfig
+from bioshards.corpus.jats import in_text_marks, inline, publisher_notes, tables, text_rules
+from bioshards.corpus.jats.filters import CITATION_MASK, FORMULA_MODES, FORMULA_WORD, NOTE_PARTS, PmcConfig
 from bioshards.corpus.jats.in_text_marks import FORMULA_MARK, GAP_MARK
 from bioshards.corpus.jats.inline import (
     PRESENTATION_ELEMENTS,
@@ -60,6 +60,8 @@ def extract_blocks(article: etree._Element, config: PmcConfig) -> list[TextBlock
         _split_heading(block) if ". " in block.text[: text_rules.MAX_RUN_IN_HEADING] else block
         for block in _join_headings(_drop_notes(walker.blocks))
     ]
+    if not config.keep_notes:
+        blocks = _mark_publisher_notes(blocks)
     return [_fill_gaps(block, mask, formula_word) for block in blocks]
 
 
@@ -109,7 +111,7 @@ def _fill_gaps(block: TextBlock, mask: str, formula_word: str) -> TextBlock:
 
 
 def _drop_notes(blocks: list[TextBlock]) -> list[TextBlock]:
-    """Drop paragraphs that are only a label ("Figure 3."), a link, the article's citation, editor or date.
+    """Drop paragraphs that are only a label ("Figure 3.") or a link.
 
     They stay if there is no other text.
     """
@@ -117,6 +119,30 @@ def _drop_notes(blocks: list[TextBlock]) -> list[TextBlock]:
     return others if any(block.part != "title" for block in others) else blocks
 
 
+def _mark_publisher_notes(blocks: list[TextBlock]) -> list[TextBlock]:
+    """Make publisher's notes blocks of their own, whose parts are their kinds; unless all text is notes."""
+    marked: list[TextBlock] = []
+    for block in blocks:
+        heading = block.headings[-1] if block.headings else ""
+        if block.part in ("title", "table"):
+            marked.append(block)
+            continue
+        if block.part in _ABSTRACT_PARTS:  # cleaning removes the notes at their ends
+            kind = publisher_notes.classify_paragraph(block.text, heading)
+            marked.append(block._replace(part=kind) if kind else block)
+            continue
+        text, notes = publisher_notes.split_notes(block.text, heading)
+        if not notes:
+            marked.append(block)
+            continue
+        if text:
+            marked.append(block._replace(text=text))
+        marked += [block._replace(part=part, text=note) for part, note in notes]
+    has_text = any(block.part not in ("title", *NOTE_PARTS) for block in marked)
+    return marked if has_text else blocks
+
+
+_ABSTRACT_PARTS: Final = frozenset({"abstract", "summary", "other-abstract", "translated-abstract"})
 _SUMMARY_TYPE_LIST: Final = """
     summary synopsis author-summary executive-summary editor-summary editors-summary plain-language-summary
     plain-language lay-abstract lay-summary patient-summary longsummary short

@@ -139,37 +139,6 @@ def is_heading(text: str) -> bool:
     )
 
 
-_DATE: Final = r"""
-    (?: \d{1,2} / \d{1,2} / \d{4} | \d{1,2} \s [A-Z][a-z]{2,8} \.? ,? \s \d{4}
-      | [A-Z][a-z]{2,8} \.? \s \d{1,2} , \s \d{4} )
-"""
-_EDITORIAL_NOTE = re.compile(
-    rf"""
-    (?: (?: Academic | Associate | Communicating | Guest | Handling | Section | Subject ) \s )?
-      [Ee]ditors? \s? : (?: [^.?!] | \b[A-Z]\. )*
-  | Edited \s by :? (?: [^.?!] | \b[A-Z]\. )*
-  | (?: (?: Received | Revised | Accepted | Published ) (?: \s for \s Publication | \s online )? :?
-        \s {_DATE} [.;,]? \s? )+ (?: doi: \S+ )?
-  | {_DATE}
-    """,
-    re.VERBOSE,
-)
-_EDITORIAL_STARTS: Final = frozenset(
-    ("Acad", "Acce", "Asso", "Comm", "Edit", "Gues", "Hand", "Publ", "Rece", "Revi", "Sect", "Subj")
-)
-"""First letters of such notes, a fast prefilter; a date alone begins with a digit or is shorter."""
-_MAX_EDITORIAL_NOTE: Final = 120
-
-
-def _is_editorial_note(text: str) -> bool:
-    """Return True if a paragraph only names the editor of its article, or a date: "Received: 3 May 2011"."""
-    return (
-        len(text) <= _MAX_EDITORIAL_NOTE
-        and (text[:4] in _EDITORIAL_STARTS or text[:1].isdigit())
-        and _EDITORIAL_NOTE.fullmatch(text.rstrip(" .")) is not None
-    )
-
-
 # References that are written as text
 
 _REFERENCE_TITLE: Final = r"""
@@ -205,25 +174,6 @@ def are_references(texts: list[str]) -> bool:
 def remove_html_references(text: str) -> str:
     """Remove a list of references with its title from a paragraph of HTML that came as text (CDATA)."""
     return _HTML_LIST.sub("", text).strip() if "</" in text else text
-
-
-_OWN_CITATION = re.compile(
-    r"(?:How to cite|Cite this article|(?:Suggested |Recommended )?[Cc]itation:"
-    r"|Citation (?=(?:[\w’'-]+ ){0,2}[^\W\d_a-z][\w’'-]+ [A-Z](?:-?[A-Z]){0,3}[,.])|CITATION:?)"
-    r".*\b(?:19|20)\d\d\b.*"
-)
-_OWN_CITATION_STARTS: Final = frozenset(("Cita", "CITA", "Cite", "How ", "Sugg", "Reco"))
-"""First letters of such a paragraph, a fast prefilter."""
-_MAX_OWN_CITATION: Final = 1000
-
-
-def _is_own_citation(text: str) -> bool:
-    """Return True if a paragraph is the citation of its article: "Citation Ode A. 2011. Gulls. Birds 3:1"."""
-    return (
-        text[:4] in _OWN_CITATION_STARTS
-        and len(text) <= _MAX_OWN_CITATION
-        and _OWN_CITATION.fullmatch(text) is not None
-    )
 
 
 # Captions: notes about files
@@ -301,37 +251,15 @@ _LINK = re.compile(
     _FLAGS,
 )
 """A link or the name of a server, and nothing else."""
-_SUPPLEMENT_POINTER = re.compile(
-    r"""
-    (?: the \s )? online \s version \b .* \b contains \s supplementa (?:l|ry) \s .*
-  | (?: the \s | for \s )? supplementa (?:l|ry) \s (?: data | information | materials? | files? ) \b .*
-    \b (?: accompan (?:y|ies|ying) | available | found | visit ) \b .*
-    (?: \b online \b | https?:// | doi | \b10\.\d ) .*
-  | below \s (?: is | are ) \s the \s links? \s to \s the \s (?: electronic \s )? supplementa (?:l|ry) \s .*
-  | transparency \s (?: data | document ) \s associated \s with \s this \s article \s .*
-  | (?: the \s following \s )? (?: additional | supporting ) \s (?: supporting \s )? information \s
-    (?: is \s available | (?: may | can ) \s be \s found ) \s in \s the \s online \s version
-    \s of \s this \s article \W*
-  | the \s following \s (?: is | are ) \s (?: the \s )? supplementa (?:l|ry) \s .* \b this \s article \W*
-    """,
-    _FLAGS,
-)
-_SENTENCE_END = re.compile(r"(?<!\S)[^\w\s]*+\w\S*[.!?] [A-Z]")
 _MAX_SHORT_NOTE: Final = 300
 """Characters. Labels and links are no longer."""
 _MAX_LINK_OPENING: Final = 40
 """Characters that may be before a link: "Supplementary material file. DOI: "."""
 
 
-def _is_link_note(text: str) -> bool:
-    """Return True if a text is only a link, or only says where the supplements are."""
-    if "." in text and text.find(" ", _MAX_LINK_OPENING) < 0 and _LINK.fullmatch(text):
-        return True
-    return (
-        ("upplement" in text or "ransparency d" in text or "online version" in text)
-        and _SUPPLEMENT_POINTER.fullmatch(text) is not None
-        and _SENTENCE_END.search(text) is None
-    )
+def _is_link(text: str) -> bool:
+    """Return True if a text is only a link."""
+    return "." in text and text.find(" ", _MAX_LINK_OPENING) < 0 and _LINK.fullmatch(text) is not None
 
 
 # Captions: notes about colour
@@ -464,7 +392,5 @@ def split_label(text: str) -> tuple[str, str]:
 
 
 def is_note(text: str) -> bool:
-    """Return True if a paragraph is only a label, a link, the article's citation, its editor or a date."""
-    if len(text) <= _MAX_SHORT_NOTE and (_is_label(text) or _is_link_note(text) or _is_editorial_note(text)):
-        return True
-    return _is_own_citation(text)
+    """Return True if a paragraph is only a label or a link."""
+    return len(text) <= _MAX_SHORT_NOTE and (_is_label(text) or _is_link(text))

@@ -69,12 +69,13 @@ def _find_copyright_start(text: str, end: int) -> int:
     search_start = max(0, end - _MAX_NOTICE_LENGTH)
     openings = [_OPENING_AT_START.match(text, 0, end)] if search_start == 0 else []
     for opening in (*openings, *_OPENING_WITHIN.finditer(text, search_start, end)):
-        if opening and _is_notice(text[opening.start(1) : end]):
+        if opening and is_notice(text[opening.start(1) : end]):
             return opening.start(1)
     return end
 
 
-def _is_notice(text: str) -> bool:
+def is_notice(text: str) -> bool:
+    """Return True if all lower-case words of a text are of notices."""
     words = _WORD.findall(_URL_OR_EMAIL.sub(" ", text))
     return not (
         any(word[0].islower() and word not in _NOTICE_WORDS for word in words)

@@ -14,6 +14,7 @@ from bioshards.corpus.jats.filters import (
     ARTICLE_PARTS,
     DEFAULT_ARTICLE_PARTS,
     DROPPED_PART_PREFIX,
+    NOTE_PARTS,
     OPTIONAL_ARTICLE_PARTS,
     PmcConfig,
     find_drop_reason,
@@ -247,5 +248,6 @@ def test_removal_names() -> None:
         "nfc",
         "ascii-only",
         *(f"{DROPPED_PART_PREFIX}{part}" for part in ARTICLE_PARTS if part not in ("title", "body")),
+        *(f"{DROPPED_PART_PREFIX}{part}" for part in NOTE_PARTS),
     )
-    assert PmcConfig(parts=OPTIONAL_ARTICLE_PARTS).removal_names() == CLEANING_RULES
+    assert PmcConfig(parts=OPTIONAL_ARTICLE_PARTS, keep_notes=True).removal_names() == CLEANING_RULES

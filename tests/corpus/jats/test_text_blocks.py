@@ -8,7 +8,7 @@ import pytest
 from lxml import etree
 
 from bioshards.corpus.jats import text_blocks, xml_tree
-from bioshards.corpus.jats.filters import PmcConfig
+from bioshards.corpus.jats.filters import NOTE_PARTS, PmcConfig
 from tests.support.corpus.small_articles import DROP_CITATIONS
 
 PARSER = etree.XMLParser(
@@ -32,7 +32,8 @@ def extract_blocks(tree: etree._Element, formula: str = "") -> list[tuple[str, s
 
 
 def extract_texts(inside: str, formula: str = "") -> list[str]:
-    return [text for _, _, text in extract_body(inside, formula)]
+    """Return the texts of a body that are not publisher's notes."""
+    return [text for part, _, text in extract_body(inside, formula) if part not in NOTE_PARTS]
 
 
 def build_front(inside: str) -> str:

@@ -1,0 +1,274 @@
+"""Recognise what a publisher adds to the text of an article: how to cite it, its licence, where files are.
+
+A note is a whole sentence with the wording of such notes. Those at the end of a paragraph are cut, also if
+they are all of it; one that prose follows stays. Losing a sentence of the article is worse than keeping a
+note.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from bioshards.corpus.sentences import spans
+from bioshards.corpus.text import notices
+
+_FLAGS: Final = re.VERBOSE | re.IGNORECASE
+_LINK: Final = r"(?: https?:// | www\. | doi | \b10\.\d{4} )"
+_SUPPLEMENT: Final = r"""
+    (?: (?: additional | electronic | online ) \s )? (?: supplementa (?:l|ry) | supporting ) \s
+    (?: data | files? | figures? | information | materials? | movies? | tables? | videos? )
+    (?: ,? \s (?: and | & ) \s \w+ | \s \( [^()]{1,30} \) )?
+"""
+_NO_LIST: Final = (
+    r"(?! .{0,300}? \b (?: appendix | data | file | fig (?:ure|\.)? | movie | table | video ) s? \s S?\d )"
+)
+"""No titles of supplements follow, which are text: "available online: Table S1: Primers"."""
+
+_LICENCE = re.compile(
+    r"""
+    (?: open \s access [:.]? \s )? (?: © .{0,99} \s )?
+      this (?: \s is \s an? | (?: \s \w+ )? \s (?: article | manuscript | paper | publication | work ) \s
+               (?: is | was | has \s been ) (?: \s an? )? ) \s
+      (?: open [- ] access \s (?: article | journal ) | (?: made \s )? available | distributed | licen[cs]ed
+        | protected \s by \s copyright | published ) \b
+      .{0,300} (?: copyright | creative \s commons | licen[cs]e | CC [- ] BY | open [- ] access )
+  | open [- ] access \.? $
+  | to \s view \s a \s copy \s of \s this \s licen[cs]e
+  | the \s images \s or \s other \s third [- ] party \s material \s in \s this \s article
+  | if \s (?: the \s )? material \s is \s not \s included \s (?: in | under ) \s the
+  | the \s creative \s commons \s public \s domain \s dedication \s waiver
+  | the \s use, \s distribution \s (?: and | or ) \s reproduction \s in \s other \s forums
+  | no \s use, \s distribution \s or \s reproduction \s is \s permitted
+  | permission \s is \s granted \s subject \s to \s the \s terms \s of \s the \s licen[cs]e
+  | please \s check \s the \s licen[cs]e \s for
+  | non-? commercial \s uses? \s of \s the \s (?: article | work ) \s (?: are | is ) \s permitted
+  | by \s accessing \s the \s work \s you \s hereby \s accept \s the \s terms
+  | the \s full \s terms \s of \s this \s licen[cs]e \s are
+  | this \s licen[cs]e \s (?: allows | lets | permits | requires ) \b
+  | see :? \s https?://creativecommons\.org/
+  | for \s (?: commercial \s re-?use | reprints? | permissions? | reprints? \s and \s permissions? )
+      (?: \s queries | \s requests )? ,? \s (?: please \s )? (?: contact | e-?mail | see | visit ) \b
+  | article \s reuse \s guidelines
+  | reprints? \s and \s permissions? (?: \s information )? \s (?: is | are ) \s available
+    """,
+    _FLAGS,
+)
+_PUBLISHER = re.compile(
+    r"""
+    (?: publisher['’]?s \s (?: disclaimer | note ) \W* )?
+    (?: (?: springer \s nature | mdpi | the \s publisher ) \s (?: remains | stays ) \s neutral \s with
+        \s regard
+      | the \s statements, \s opinions \s and \s data \s contained \s in \s all \s publications
+      | mdpi \s and/or \s the \s editors?
+      | all \s claims \s expressed \s in \s this \s article \s are \s solely
+      | any \s product \s that \s may \s be \s evaluated \s in \s this \s article
+      | (?: please \s note :? \s )? (?: the \s publishers? | wiley (?: [ -] \w+ )? ) \s (?: is | are ) \s not
+        \s responsible \s for \s the \s content
+      | any \s queries \s \( other \s than \s missing
+      | as \s a \s service \s to \s our \s (?: authors | customers )
+      | such \s materials \s are \s peer \s reviewed \s and \s may \s be
+      | technical \s support \s issues \s arising \s from \s supporting
+      | this \s is \s a \s pdf \s file \s of \s an \s unedited \s manuscript
+      | the \s manuscript \s will \s undergo \s copy-? \s? editing
+      | please \s note \s that ,? \s during \s the \s production \s process
+      | this \s article \s has \s been \s published \s as \s part \s of \s .{1,80} \s volume \s \d
+      | the \s full \s contents \s of \s the \s supplement \s are \s available
+      | no \s additional \s information \s is \s available \s for \s this \s (?: article | paper )
+      | the \s costs? \s of \s publication \s of \s this \s article \s (?: was | were ) \s defrayed
+      | this \s article \s must \s therefore \s be \s hereby \s marked )
+    """,
+    _FLAGS,
+)
+_REVIEW = re.compile(
+    r"""
+    (?: journal \s )? peer \s review \s information \b .{0,99} \s thanks? \s
+  | peer (?: \s review (?: er )? )? \s reports? \s (?: is | are ) \s available \W* $
+  | provenance (?: \s and \s peer \s review )? \W+ (?: not \s )? commissioned \b
+  | (?: not \s )? commissioned [;,] \s (?: not \s )? (?: externally | internally ) \s peer
+  | the \s pre-?publication \s history \s (?: for | of ) \s this \s (?: article | paper )
+  | the \s (?: reviewers? | handling \s editor ) \b .{0,120} \s declared \b .{0,160}
+      \b (?: affiliations? | co-?authorship | collaborations? ) \b
+  | (?: an? \s amendment | a \s correction ) \s to \s this \s (?: article | paper ) \s (?: is | has )
+  | this \s article \s was \s submitted \s to \s .{1,80} \s section \s of
+  | this \s article \s is \s a \s pnas \s direct \s submission
+    """,
+    _FLAGS,
+)
+_SUPPLEMENT_NOTE = re.compile(
+    rf"""
+    {_NO_LIST}
+    (?: (?: the \s )? {_SUPPLEMENT} \s (?: is | are ) \s linked \s to \s the \s online
+      | (?: the \s )? {_SUPPLEMENT} \s accompan (?:y|ies) \s (?: this | the ) \s (?: article | paper )
+      | (?: the \s )? {_SUPPLEMENT} \s (?: associated \s with | for | related \s to | to ) \s this \s
+        (?: article | paper | work ) \b .{{0,99}} \b (?: available | found | accessed ) \b
+      | (?: the \s )? {_SUPPLEMENT} \s (?: (?: is | are ) \s )? available \s
+        (?: free \s of \s charge | online | (?: at | from | in | on | via ) \s .{{0,120}}
+          (?: {_LINK} | \b online | \b website | \b iucr \s electronic ) )
+      | (?: the \s )? {_SUPPLEMENT} \s (?: can | may ) \s be \s (?: accessed | found | viewed ) \s
+        (?: .{{0,80}} \b online | (?: at | on | via ) \s .{{0,80}} {_LINK} )
+      | this \s (?: article | paper ) \s contains \s (?: online \s )? (?: supplementa (?:l|ry) | supporting )
+      | this \s materials? \s (?: is | are ) \s available \s free \s of \s charge
+      | the \s on-?line \s version \s (?: of \s this \s (?: article | paper ) \b .{{0,160}} )? \s? contains \s
+        supplementa (?:l|ry)
+      | electronic \s supplementary \s (?: information | material ) \W+ the \s online \s version
+      | the \s following \s are \s available \s online (?: \s at \s \S+ )? \W* $
+      | an? \s reporting \s summary \s for \s this \s (?: article | paper ) \s is \s available
+      | further \s information \s on \s (?: experimental | research ) \s design \s is \s available
+        \s in \s the \s nature )
+    """,
+    _FLAGS,
+)
+_SENTENCE_KINDS: Final = (
+    ("licence-note", _LICENCE),
+    ("publisher-note", _PUBLISHER),
+    ("review-note", _REVIEW),
+    ("supplement-note", _SUPPLEMENT_NOTE),
+)
+_COPYRIGHT = re.compile(r"(?:[\d/-]{0,12}|copyright:?\s)(?:©|\(c\)|copyright)\s", re.IGNORECASE)
+_RIGHTS = re.compile(r"(?:all|some) rights reserved\.?", re.IGNORECASE)
+_OWN_CITATION = re.compile(
+    r"(?:How to cite|Cite (?:this article|as:)|(?:Suggested |Recommended )?[Cc]itation:"
+    r"|(?:Suggested|Recommended) citation\b|(?:Please|To) cite this (?:article|paper)\b"
+    r"|Citation (?=(?:[\w’'-]+ ){0,2}[^\W\d_a-z][\w’'-]+ [A-Z](?:-?[A-Z]){0,3}[,.])|CITATION:?)"
+    r".*\b(?:19|20)\d\d\b.*"
+)
+_CITATION_HEADING = re.compile(
+    r"\W*(?:(?:how to |please )?cite this (?:article|paper)(?: as)?|(?:suggested|recommended) citation"
+    r"|article citation)\W*",
+    re.IGNORECASE,
+)
+_PUBLISHER_HEADING = re.compile(r"\W*publisher['’]?s (?:disclaimer|note)s?\W*", re.IGNORECASE)
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_DATE: Final = r"""
+    (?: \d{1,2} / \d{1,2} / \d{4} | \d{1,2} \s [A-Z][a-z]{2,8} \.? ,? \s \d{4}
+      | [A-Z][a-z]{2,8} \.? \s \d{1,2} , \s \d{4} )
+"""
+_EDITORIAL_NOTE = re.compile(
+    rf"""
+    (?: (?: Academic | Associate | Communicating | Guest | Handling | Section | Subject ) \s )?
+      [Ee]ditors? \s? : (?: [^.?!] | \b[A-Z]\. )*
+  | Edited \s by :? (?: [^.?!] | \b[A-Z]\. )*
+  | (?: (?: Received | Revised | Accepted | Published ) (?: \s for \s Publication | \s online )? :?
+        \s {_DATE} [.;,]? \s? )+ (?: doi: \S+ )?
+  | {_DATE}
+    """,
+    re.VERBOSE,
+)
+_EDITORIAL_STARTS: Final = frozenset(
+    ("Acad", "Acce", "Asso", "Comm", "Edit", "Gues", "Hand", "Publ", "Rece", "Revi", "Sect", "Subj")
+)
+"""First letters of such notes, a fast prefilter; a date alone begins with a digit or is shorter."""
+_MAX_EDITORIAL_NOTE: Final = 120
+
+
+def _is_editorial_note(text: str) -> bool:
+    """Return True if a paragraph only names the editor of its article, or a date: "Received: 3 May 2011"."""
+    return (
+        len(text) <= _MAX_EDITORIAL_NOTE
+        and (text[:4] in _EDITORIAL_STARTS or text[:1].isdigit())
+        and _EDITORIAL_NOTE.fullmatch(text.rstrip(" .")) is not None
+    )
+
+
+_SUPPLEMENT_POINTER = re.compile(
+    r"""
+    (?: the \s )? online \s version \b .* \b contains \s supplementa (?:l|ry) \s .*
+  | (?: the \s | for \s )? supplementa (?:l|ry) \s (?: data | information | materials? | files? ) \b .*
+    \b (?: accompan (?:y|ies|ying) | available | found | visit ) \b .*
+    (?: \b online \b | https?:// | doi | \b10\.\d ) .*
+  | below \s (?: is | are ) \s the \s links? \s to \s the \s (?: electronic \s )? supplementa (?:l|ry) \s .*
+  | transparency \s (?: data | document ) \s associated \s with \s this \s article \s .*
+  | (?: the \s following \s )? (?: additional | supporting ) \s (?: supporting \s )? information \s
+    (?: is \s available | (?: may | can ) \s be \s found ) \s in \s the \s online \s version
+    \s of \s this \s article \W*
+  | the \s following \s (?: is | are ) \s (?: the \s )? supplementa (?:l|ry) \s .* \b this \s article \W*
+    """,
+    _FLAGS,
+)
+_SENTENCE_END = re.compile(r"(?<!\S)[^\w\s]*+\w\S*[.!?] [A-Z]")
+_MAX_NOTE: Final = 1000
+"""Characters of a paragraph that is a note as a whole, and of a sentence."""
+_MAX_POINTER: Final = 300
+_TAIL: Final = 300
+_HINT_LIST: Final = """
+    icen ommons opyright © rights ublish upplement upporting eer editor online Open ommissioned Internet
+    anuscript ermi missing publications ccessed declared
+"""
+_HINTS: Final = tuple(_HINT_LIST.split())
+"""One of these is in the last characters of a paragraph that ends in a note; in most paragraphs none is."""
+_HEADING_STARTS: Final = frozenset("aAcChHpPrRsS")
+_MAX_HEADING: Final = 40
+
+
+class NotedText(NamedTuple):
+    """A paragraph without the notes at its end, and the notes in order: (kind, text)."""
+
+    text: str
+    notes: list[tuple[str, str]]
+
+
+def split_notes(text: str, heading: str) -> NotedText:
+    """Split the notes from the end of a paragraph.
+
+    Args:
+        text: the paragraph, in one line.
+        heading: its last heading, or "".
+    """
+    if kind := classify_paragraph(text, heading):
+        return NotedText("", [(kind, text)])
+    tail = text[-_TAIL:]
+    if not any(hint in tail for hint in _HINTS):
+        return NotedText(text, [])
+    notes: list[tuple[str, str]] = []
+    end = len(text)
+    for start, stop in reversed(spans(text)):
+        sentence_kind = _classify_sentence(text[start:stop])
+        if sentence_kind is None:
+            break
+        notes.append((sentence_kind, text[start:stop]))
+        end = start
+    return NotedText(text[:end].rstrip(), notes[::-1])
+
+
+def classify_paragraph(text: str, heading: str) -> str | None:
+    """Return the kind of a paragraph that is a note by its opening or its heading, or None."""
+    if len(text) > _MAX_NOTE:
+        return None
+    if heading[:1] in _HEADING_STARTS and len(heading) <= _MAX_HEADING:
+        if _PUBLISHER_HEADING.fullmatch(heading):
+            return "publisher-note"
+        if _CITATION_HEADING.fullmatch(heading) and _YEAR.search(text):
+            return "citation-note"
+    if text[:4] in _OWN_CITATION_STARTS and _OWN_CITATION.fullmatch(text):
+        return "citation-note"
+    if _is_editorial_note(text):
+        return "review-note"
+    if len(text) <= _MAX_POINTER and _is_supplement_pointer(text):
+        return "supplement-note"
+    return "publisher-note" if text[:9] == "Publisher" and _PUBLISHER_HEADING.match(text) else None
+
+
+_OWN_CITATION_STARTS: Final = frozenset(("Cita", "CITA", "Cite", "How ", "Sugg", "Reco", "Plea", "To c"))
+"""First letters of the citation of an article, a fast prefilter."""
+
+
+def _classify_sentence(sentence: str) -> str | None:
+    """Return the kind of a sentence that is a note, or None."""
+    if len(sentence) > _MAX_NOTE:
+        return None
+    for kind, pattern in _SENTENCE_KINDS:
+        if pattern.match(sentence):
+            return kind
+    if _RIGHTS.fullmatch(sentence) or (_COPYRIGHT.match(sentence) and notices.is_notice(sentence)):
+        return "licence-note"
+    return None
+
+
+def _is_supplement_pointer(text: str) -> bool:
+    """Return True if a paragraph is one sentence that says where the supplements are."""
+    return (
+        ("upplement" in text or "ransparency d" in text or "online version" in text)
+        and _SUPPLEMENT_POINTER.fullmatch(text) is not None
+        and _SENTENCE_END.search(text) is None
+    )

@@ -1,0 +1,117 @@
+"""What publishers add to the text of an article, by kind, and the prose that stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from bioshards.corpus import jats
+from bioshards.corpus.jats.filters import NOTE_PARTS, PmcConfig
+from bioshards.corpus.jats.publisher_notes import classify_paragraph, split_notes
+from tests.support.corpus.small_articles import small_article
+
+SENTENCES = {
+    "licence-note": [
+        "Open Access This article is distributed under the terms of the Creative Commons licence.",
+        "This is an open-access article under the CC BY licence.",
+        "© The Author(s) 2031.",
+        "1234-5678/© 2031 The Authors.",
+        "Copyright 2031 Gull Press.",
+        "All rights reserved.",
+        "To view a copy of this licence, visit https://example.org/by/4.0/.",
+        "The images or other third party material in this article are included in its licence.",
+        "The use, distribution or reproduction in other forums is permitted, if the source is named.",
+        "No use, distribution or reproduction is permitted which does not comply with these terms.",
+        "For permissions, please e-mail: rights@example.org.",
+        "Reprints and permissions information is available at www.example.org/reprints.",
+    ],
+    "publisher-note": [
+        "Springer Nature remains neutral with regard to jurisdictional claims in published maps.",
+        "Please note: Wiley Blackwell are not responsible for the content of any supporting information.",
+        "Any queries (other than missing material) should be directed to the author.",
+        "All claims expressed in this article are solely those of the authors, and not of the publisher.",
+        "The statements, opinions and data contained in all publications are solely those of the authors.",
+        "This article has been published as part of BMC Gulls Volume 3 Supplement 1, 2031: Wings.",
+        "This is a PDF file of an unedited manuscript that has been accepted for publication.",
+    ],
+    "review-note": [
+        "Peer review information Gull Letters thanks Ada Ode and the other reviewers for their review.",
+        "Provenance and peer review: Not commissioned; externally peer reviewed.",
+        "The pre-publication history for this paper can be accessed here: https://example.org/a.",
+        "The reviewer AO and handling Editor declared their shared affiliation.",
+        "A correction to this article is available online at https://example.org/1.",
+    ],
+    "supplement-note": [
+        "Supplementary Information is linked to the online version of the paper at www.example.org.",
+        "The Supporting Information is available free of charge on the Gull Publications website.",
+        "Supplemental material for this article is available online.",
+        "Supplementary materials can be found at http://www.example.org/1/s1.",
+        "This article contains supporting information online at www.example.org/lookup.",
+        "Supplementary data and figures for this paper are available from the IUCr electronic archives.",
+        "Additional supporting information may be found in the online version of this article.",
+    ],
+}
+PROSE = [
+    "This work was performed under licence 51 of the island.",
+    "This is an open prospective study of gulls.",
+    "Data are available under the terms of the Creative Commons Zero waiver.",
+    "This article is based on interviews with keepers of lighthouses.",
+    "Supplementary food was available online to keepers of gulls.",
+    "The following are available online: Table S1: Nests; Figure S2: Eggs.",
+    "The raw counts are found in Supplementary Table S2.",
+    "We thank the handling editor and the reviewers.",
+    "Copyright law protects the songs of gulls.",
+    "The publisher is a gull.",
+    "Citation of gulls rose in 2031.",
+    "The reviewer of the nests declared that all were empty.",
+]
+
+
+@pytest.mark.parametrize(("kind", "note"), [(kind, note) for kind in SENTENCES for note in SENTENCES[kind]])
+def test_notes_go_from_the_end_of_a_paragraph_by_kind(kind: str, note: str) -> None:
+    assert split_notes(note, "") == ("", [(kind, note)])
+    assert split_notes(f"We counted gulls. {note}", "") == ("We counted gulls.", [(kind, note)])
+    assert split_notes(f"{note} We counted gulls.", "").notes == []
+
+
+@pytest.mark.parametrize("text", PROSE)
+def test_prose_stays(text: str) -> None:
+    assert split_notes(text, "Methods") == (text, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "heading", "kind"),
+    [
+        ("Suggested citation: Ode A. Of gulls. Gull Lett 2031;1:2.", "", "citation-note"),
+        ("Please cite this article as: Ode, A., Of gulls (2031).", "", "citation-note"),
+        ("How to cite this article: Ode A. Of gulls. 2031.", "", "citation-note"),
+        ("Ode A, Roe B. Of gulls. Gull Lett. 2031;1:2-3.", "How to cite this article", "citation-note"),
+        ("Ode A. wrote of gulls.", "How to cite this article", None),
+        ("The maps are those of the author.", "Publisher’s Note", "publisher-note"),
+        ("Publisher's Disclaimer: gulls may bite.", "", "publisher-note"),
+        ("Received: 3 May 2031", "", "review-note"),
+        ("We publish what gulls say.", "Results", None),
+    ],
+)
+def test_whole_paragraphs(text: str, heading: str, kind: str | None) -> None:
+    assert classify_paragraph(text, heading) == kind
+
+
+def test_notes_are_counted_by_kind_or_kept() -> None:
+    notes = [texts[0] for texts in SENTENCES.values()]
+    body = f"<body><sec><title>Results</title><p>We counted. {' '.join(notes)}</p></sec></body>"
+    article = small_article(5, body=body)
+    document = jats.document(article, PmcConfig(titles=False))
+    assert document.sentences == ["We counted."]
+    assert document.removed_characters == {
+        f"left out: {kind}": len(texts[0]) for kind, texts in SENTENCES.items()
+    }
+    kept = PmcConfig(titles=False, keep_notes=True)
+    assert jats.document(article, kept).sentences == ["We counted.", *notes]
+    assert {f"left out: {part}" for part in NOTE_PARTS}.isdisjoint(kept.removal_names())
+    assert {f"left out: {part}" for part in NOTE_PARTS} <= {*PmcConfig().removal_names()}
+
+
+def test_an_article_of_notes_alone_keeps_them() -> None:
+    [note, *_] = SENTENCES["licence-note"]
+    article = small_article(6, body=f"<body><p>{note}</p></body>")
+    assert jats.document(article, PmcConfig(titles=False)).sentences == [note]
