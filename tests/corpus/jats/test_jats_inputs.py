@@ -152,22 +152,6 @@ def test_range_is_derived_from_the_file_or_folder_name(path: str, group: str, na
     assert discover_parts_of_paths(path) == {group: [name]}
 
 
-def test_groups_and_digests_do_not_depend_on_the_folder(tmp_path: Path) -> None:
-    names = ["x/PMC1.xml", "x/PMC2/fulltext.xml", "x/a.xml", "x/b.nxml", "x/d/e.xml"]
-    job = make_shards_job(tmp_path / "work")
-    digests = []
-    for folder in ("one", "two/deeper"):
-        write_files(tmp_path / folder, *names)
-        sources = discover(FILES, [str(tmp_path / folder)])
-        digests.append([(source.name, compute_input_md5(job, source)) for source in sources])
-    assert digests[0] == digests[1]
-    for path in (tmp_path / "two").rglob("*.xml"):
-        os.utime(path, ns=(1, 1))
-    touched = discover(FILES, [str(tmp_path / "two")])
-    assert [source.stamp for source in touched] != [source.stamp for source in sources]
-    assert [(source.name, compute_input_md5(job, source)) for source in touched] == digests[0]
-
-
 def test_digest_of_a_group_covers_names_and_bytes(tmp_path: Path) -> None:
     write_files(tmp_path, "in/PMC1.xml", "in/PMC2.xml")
 

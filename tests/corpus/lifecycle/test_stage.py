@@ -186,6 +186,8 @@ def test_batches_are_bounded_by_characters(tmp_path: Path, monkeypatch: pytest.M
     for batch in batches:
         characters = batch["characters"].to_pylist()
         assert sum(characters[:-1]) <= 10_000
+    ids = [id_ for batch in batches for id_ in batch["id"].to_pylist()]
+    assert ids == [f"pmc:PMC{number}.1" for number in range(1, 10)]
 
 
 def test_batches_are_bounded_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,28 +197,6 @@ def test_batches_are_bounded_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     )
     [staged] = stage_folder(folder, tmp_path / "out")
     assert [batch.num_rows for batch in read_batches(tmp_path / "out", staged)] == [2, 2, 1]
-
-
-@settings(max_examples=examples(25))
-@given(st.lists(st.integers(1, 60), min_size=1, max_size=12), st.integers(1, 80))
-def test_table_is_independent_of_batch_boundaries(
-    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], max_characters: int
-) -> None:
-    tmp_path = tmp_path_factory.mktemp("batches")
-    folder = write_files(
-        tmp_path / "in",
-        {f"PMC{number}.xml": small_article(number, "x" * size) for number, size in enumerate(sizes, 1)},
-    )
-    [whole] = stage_folder(folder, tmp_path / "whole")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(document_schema, "BATCH_CHARACTERS", max_characters)
-        [split] = stage_folder(folder, tmp_path / "cut")
-    assert split == whole
-    whole_table, split_table = (
-        read_table(tmp_path / "whole", whole, "arrow"),
-        read_table(tmp_path / "cut", split, "arrow"),
-    )
-    assert whole_table.to_pylist() == split_table.to_pylist()
 
 
 @settings(max_examples=examples(25))
