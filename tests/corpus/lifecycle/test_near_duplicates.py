@@ -30,7 +30,6 @@ from bioshards.corpus.lifecycle.near_duplicates import (
     UInt32Array,
     compute_drop_probability,
     compute_signature,
-    find_components,
     make_signature_batch,
     normalise_words,
 )
@@ -233,19 +232,6 @@ def test_long_runs_of_a_band_give_the_same_clusters_in_any_order(monkeypatch: py
     assert found[0] == found[1] == found[2]
     originals = {f"pubmed:{key}": found[0].get(f"pubmed:{key}", (f"pubmed:{key}",))[0] for key in range(60)}
     assert all(originals[f"pubmed:{key}"] == originals[f"pubmed:{key - key % 3}"] for key in range(60))
-
-
-@settings(max_examples=examples(100), deadline=None)
-@given(st.integers(1, 30), st.data())
-def test_components_are_those_of_a_walk(num_nodes: int, data: st.DataObject) -> None:
-    nodes = st.integers(0, num_nodes - 1)
-    edges = data.draw(st.lists(st.tuples(nodes, nodes), max_size=40))
-    expected = list(range(num_nodes))
-    for _ in range(num_nodes):
-        for first, second in edges:
-            expected[first] = expected[second] = min(expected[first], expected[second])
-    firsts, seconds = (np.array([edge[end] for edge in edges], np.int64) for end in (0, 1))
-    assert find_components(firsts, seconds, num_nodes).tolist() == expected
 
 
 def test_no_documents_give_no_candidates() -> None:

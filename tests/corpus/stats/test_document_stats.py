@@ -17,9 +17,7 @@ from bioshards.corpus.shards.document_shards import read_documents_manifest
 from bioshards.corpus.stats.document_stats import (
     MAX_BINS,
     DocumentTally,
-    count_values,
     draw_documents,
-    round_up_to_nice_number,
     summarise_distribution,
 )
 from tests.support.corpus.manifests import FILES
@@ -93,21 +91,6 @@ def test_every_number_is_in_one_bin(numbers: list[int]) -> None:
     for left, right in itertools.pairwise(bins):
         assert right["from"] == left["to"] + 1 == left["from"] + width
     assert bins[-1]["to"] == max(numbers)
-
-
-@given(st.lists(st.lists(st.integers(0, 9), max_size=20), max_size=5))
-def test_counts_of_batches_are_added(batches: list[list[int]]) -> None:
-    counts: Counter[int] = Counter()
-    for batch in batches:
-        counts.update(count_values(pa.array(batch, pa.int32())))
-    assert counts == Counter(number for batch in batches for number in batch)
-
-
-@pytest.mark.parametrize(
-    ("number", "round_number"), [(0, 1), (1, 1), (2, 2), (3, 5), (5, 5), (6, 10), (11, 20), (50_001, 100_000)]
-)
-def test_numbers_are_rounded_up(number: int, round_number: int) -> None:
-    assert round_up_to_nice_number(number) == round_number
 
 
 def test_drawn_documents_are_of_all_shards_and_the_same_each_time(tmp_path: Path) -> None:

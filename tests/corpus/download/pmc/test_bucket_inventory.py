@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import subprocess
 import sys
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bioshards.corpus.download.http_client import HttpResponse
 from bioshards.corpus.download.pmc import bucket_inventory
 from bioshards.corpus.download.pmc.bucket_inventory import INVENTORY_SCHEMA, Inventory, InventoryError
 from bioshards.corpus.download.pmc.s3_bucket import BucketListingError, ChecksumError, list_folders
 from bioshards.corpus.storage.local_storage import LocalStorage
-from tests.support.hypothesis_profiles import examples
 from tests.support.paths import REPOSITORY
 from tests.support.servers.fake_pmc_bucket import (
     BASE_URL,
@@ -415,38 +411,6 @@ def test_damaged_data_file_is_read_three_times(
     inventory.connection.faults[key] = [HTML_RESPONSE] * 3
     with pytest.raises(ChecksumError, match=f"{DAY}-0.csv.gz: its MD5 should be"):
         inventory.update()
-
-
-@settings(max_examples=examples(100))
-@given(
-    st.sets(
-        st.tuples(st.integers(1, 99_999_999), st.integers(1, 9999))
-        | st.tuples(st.integers(1, 40_000), st.integers(1, 12))
-    )
-)
-def test_partitions_return_all_rows_sorted(versions: set[tuple[int, int]]) -> None:
-    modified = pa.array([0] * len(versions), INVENTORY_SCHEMA.field("modified").type)
-    table = pa.table(
-        [
-            pa.array([pmcid for pmcid, _ in versions], pa.int32()),
-            pa.array([version for _, version in versions], pa.int16()),
-            pa.array([""] * len(versions)),
-            modified,
-        ],
-        INVENTORY_SCHEMA,
-    )
-    partitions: defaultdict[int, list[pa.Table]] = defaultdict(list)
-    bucket_inventory._add_to_partitions(partitions, table)
-    tables = list(bucket_inventory._sort_partitions(partitions))
-    assert [(row["pmcid"], row["version"]) for table in tables for row in table.to_pylist()] == sorted(
-        versions
-    )
-    newest = {
-        row["pmcid"]: row["version"]
-        for table in tables
-        for row in bucket_inventory.select_newest(table).to_pylist()
-    }
-    assert newest == {pmcid: max(v for p, v in versions if p == pmcid) for pmcid, _ in versions}
 
 
 # Memory

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.download.http_client import HttpResponse, RefusedError, UnreachableError
+from bioshards.corpus.download.http_client import HttpResponse, OutageError, RefusedError, UnreachableError
 from bioshards.corpus.download.pmc import bucket_inventory, metadata_cache
 from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.metadata_cache import (
@@ -428,6 +428,15 @@ def test_known_metadata_is_kept_when_its_change_fails(update: RangeUpdates) -> N
     update.connection.faults["metadata/PMC1.1.json"] = [RefusedError("403")]
     assert update().table == first.table
     assert update().table["licence"].to_pylist()[0] == "CC-BY-NC"
+
+
+def test_unreachable_bucket_ends_the_update_and_what_was_read_is_saved(update: RangeUpdates) -> None:
+    create_bucket(update.bucket.root, [FakeArticle(number) for number in range(100, 300)], "2026-09-05")
+    for number in range(150, 300):
+        update.connection.faults[f"metadata/PMC{number}.1.json"] = [UnreachableError("no answer")]
+    with pytest.raises(OutageError, match="100 downloads failed in a row; the last one: no answer"):
+        update()
+    assert metadata_cache.read_metadata(FILES, update.mirror, 0).num_rows == 54
 
 
 def test_killed_update_resumes_from_the_last_save(
