@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
-from tests.support.real_data import DATA, needs_data
 from tests.support.servers.fake_pmc_bucket import ARTICLES, FakeArticle, FakeBucket, create_bucket
 from tests.support.servers.fake_server import FakeServer
 from tests.support.servers.server_faults import (
@@ -384,31 +382,3 @@ def test_mirror_into_an_output_directory_is_refused(
     assert "is an output of pubmed_to_shards. Choose another folder" in capsys.readouterr().err
     assert existing_file.read_text() == '{"pipeline": "pubmed_to_shards"}'
     assert not (tmp_path / "mirror" / "pubmed").exists()
-
-
-@needs_data
-def test_real_articles_are_fetched_unchanged(servers: FakeServer, fetch: Fetch, tmp_path: Path) -> None:
-    paths = sorted((Path(str(DATA)) / "jats/petermr__tigr2ess").rglob("*.xml"))[:200]
-    bodies = {13_000_000 + n: path.read_bytes() for n, path in enumerate(paths)}
-    bucket = FakeBucket(servers.root / "bucket")
-    for pmcid, body in bodies.items():
-        bucket.put_article(RealArticle(pmcid, body=body))
-    bucket.publish_inventory(NEXT_DAY)
-    for pmcid in range(13_000_000, 13_000_040):
-        servers.schedule_fault(f"bucket/PMC{pmcid}.1/*.xml", CorruptByte(1000))
-        servers.schedule_fault(f"bucket/PMC{pmcid}.1/*.xml", ConnectionReset(5000))
-    servers.schedule_fault("bucket/metadata/*", ServiceUnavailable("0"), times=5)
-    assert fetch("pmc:[13000000-13009999]") == 0
-    mirrored = {
-        int(path.name[3:11]): path.read_bytes() for path in (tmp_path / "mirror/pmc/xml").rglob("*.xml")
-    }
-    assert mirrored == bodies
-
-
-@dataclass(frozen=True)
-class RealArticle(FakeArticle):
-    body: bytes = b""
-
-    @property
-    def xml(self) -> bytes:
-        return self.body

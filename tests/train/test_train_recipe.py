@@ -82,6 +82,7 @@ def test_every_field_is_an_option_with_its_help(capsys: Capture) -> None:
         main(["--help"])
     assert exit_info.value.code == 0
     stdout = " ".join(capsys.readouterr().out.split())
+    assert all(name in stdout for name in PRESETS)
     for field in dataclasses.fields(TrainRecipe):
         assert f"--{field.name.replace('_', '-')}" in stdout
         # argparse breaks lines at hyphens too

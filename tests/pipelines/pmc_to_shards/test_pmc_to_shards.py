@@ -178,15 +178,6 @@ def test_all_containers_give_the_same_documents(tmp_path: Path, run_pmc: Run) ->
     assert len(load_manifest(tmp_path / "out")["outputs"]) == 2  # one for each range of 10,000 ids
 
 
-def test_a_copy_of_an_article_in_another_container_is_one_document(tmp_path: Path, run_pmc: Run) -> None:
-    write_files(
-        tmp_path / "in", {**ARTICLES, "PMC31_PMC10032.xml.gz": europepmc_package_xml(ARTICLES.values())}
-    )
-    assert run_pmc("--input", tmp_path / "in", "--output", tmp_path / "out") == 0
-    assert sorted(load_documents(tmp_path / "out")) == ["pmc:PMC10032.1", "pmc:PMC31.1", "pmc:PMC32.2"]
-    assert load_manifest(tmp_path / "out")["funnel"]["dropped: superseded"] == 5
-
-
 # Progress messages
 
 

@@ -130,16 +130,6 @@ def test_republished_file_replaces_its_old_content(tmp_path: Path, run: Run) -> 
     assert len(staged) == 3  # shard, keys and report of the new content only
 
 
-def test_copies_of_a_file_are_read_once(tmp_path: Path, run: Run) -> None:
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "pubmed26n0001.xml").write_bytes(pubmed_set_xml(citation_xml(1)))
-    assert run("--input", tmp_path / "a", "--input", tmp_path / "b", "--output", tmp_path / "out") == 0
-    manifest = load_manifest(tmp_path / "out")
-    assert len(manifest["inputs"]) == 1
-    assert "is the same file as" in manifest["warnings"][0]
-
-
 def test_file_replaced_with_the_same_size_and_time_is_found_on_request(
     tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -338,18 +338,6 @@ def test_empty_corpus_is_refused(
     assert [path.name for path in output.iterdir()] == [".bioshards"]
 
 
-def test_run_with_all_documents_in_validation_fails(
-    abstracts: Path, vocabulary: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    command = ("--input", abstracts, "--vocab", vocabulary, "--output", tmp_path / "out")
-    assert run_shards_to_pretraining(*command, "--validation-fraction", 0.99999) == 3
-    stderr = capsys.readouterr().err
-    assert "there is no row to train on: of 40 documents 40 are in the validation split" in stderr
-    assert "Check --input and --validation-fraction" in stderr
-    assert not (tmp_path / "out" / "manifest.json").exists()
-    assert not (tmp_path / "out" / "dataset_dict.json").exists()
-
-
 def test_too_long_document_is_rejected(
     abstracts: Path, vocabulary: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

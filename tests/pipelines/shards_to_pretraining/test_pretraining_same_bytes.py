@@ -11,8 +11,7 @@ import pytest
 
 from bioshards.vocab.pretraining import build
 from bioshards.vocab.pretraining.build import BuildResult
-from tests.support.cloud import portable_runner
-from tests.support.fork_server import interrupt_when, kill_repeatedly, run_beam, start_beam
+from tests.support.fork_server import kill_repeatedly, run_beam
 from tests.support.outputs import load_manifest, published_digests
 from tests.support.vocab import synthetic_corpora
 from tests.support.vocab.synthetic_corpora import run_shards_to_pretraining
@@ -71,16 +70,6 @@ def run_in_subprocess(*arguments: object) -> subprocess.CompletedProcess[str]:
 # Runners
 
 
-@pytest.mark.timeout(300)
-def test_portable_runner_gives_the_same_bytes(pretraining_inputs: PretrainingInputs, tmp_path: Path) -> None:
-    with portable_runner.run_portable_services(tmp_path) as runner_options:
-        completed = run_in_subprocess(
-            *pretraining_inputs.make_arguments(), "--output", tmp_path / "out", *runner_options
-        )
-    assert completed.returncode == 0, completed.stderr
-    assert published_digests(tmp_path / "out") == pretraining_inputs.build_expected_digests()
-
-
 # Interrupted runs
 
 
@@ -90,26 +79,6 @@ def test_killed_run_gives_the_same_bytes(pretraining_inputs: PretrainingInputs, 
     arguments = ("run", "shards_to_pretraining", *pretraining_inputs.make_arguments(), "--workers", 1)
     kill_repeatedly(output, *arguments, overrides=SMALL_GROUPS)
     completed = run_in_subprocess(*pretraining_inputs.make_arguments(), "--workers", 1, "--output", output)
-    assert completed.returncode == 0, completed.stderr
-    assert published_digests(output) == pretraining_inputs.build_expected_digests()
-    assert list(output.rglob(".tmp-*")) == []
-
-
-def test_ctrl_c_stops_two_workers_and_the_next_run_continues(
-    pretraining_inputs: PretrainingInputs, tmp_path: Path
-) -> None:
-    output, stderr_path = tmp_path / "out", tmp_path / "said"
-    arguments = (*pretraining_inputs.make_arguments(), "--workers", 2, "--output", output)
-    process = start_beam(
-        "run", "shards_to_pretraining", *arguments, stderr_path=stderr_path, overrides=SMALL_GROUPS
-    )
-    interrupt_when(process, lambda: bool(list((output / ".bioshards" / "build_reports").glob("[!.]*"))))
-    stderr = stderr_path.read_text()
-    assert process.exitcode == 130
-    assert "run the same command again to continue" in stderr
-    assert "Traceback" not in stderr
-    assert not (output / "manifest.json").exists()
-    completed = run_in_subprocess(*arguments)
     assert completed.returncode == 0, completed.stderr
     assert published_digests(output) == pretraining_inputs.build_expected_digests()
     assert list(output.rglob(".tmp-*")) == []

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 import requests
 from hypothesis import given
 from hypothesis import strategies as st
-from lxml import etree
 
 from tests.support.servers.fake_server import FakeServer
 from tests.support.servers.server_faults import (
-    ConnectionReset,
     CorruptByte,
-    HtmlPage,
-    NotFound,
-    ServiceUnavailable,
-    TruncatedBody,
 )
 from tests.support.servers.server_pages import (
-    S3_NAMESPACE,
     create_europepmc_server,
     create_pubmed_server,
     publish_file,
@@ -60,18 +51,6 @@ def send_get(server: FakeServer, path: str, **headers: str) -> requests.Response
     return requests.get(server.url + path, headers=header_fields, timeout=5, allow_redirects=False)
 
 
-def read_body(server: FakeServer, path: str) -> tuple[bytes, type[Exception] | None]:
-    """Read a response body to its end or an error; return the bytes and the type of the error."""
-    data = b""
-    with requests.get(server.url + path, stream=True, timeout=5) as response:
-        try:
-            while piece := response.raw.read(1000):
-                data += piece
-        except Exception as error:
-            return data, type(error.args[-1] if len(error.args) > 1 else error)
-    return data, None
-
-
 # Content
 
 
@@ -89,40 +68,6 @@ def test_pubmed_listing_has_ncbis_format(server: FakeServer) -> None:
         '<a href="pubmed26n0002.xml.gz.md5">pubmed26n0002.xml.gz.md5</a> 2026-03-08 20:01   60 \n'
         "</pre><hr>\n</body></html>\n"
     )
-
-
-def test_europepmc_listing_is_a_table(server: FakeServer) -> None:
-    assert (
-        '<td><a href="PMC30_PMC40.xml.gz">PMC30_PMC40.xml.gz</a></td>'
-        '<td align="right">2026-03-08 20:01  </td><td align="right"> 39 </td><td>&nbsp;</td></tr>\n'
-    ) in send_get(server, "europepmc/").text
-
-
-def get_listing_page(server: FakeServer, query: str) -> tuple[list[str], list[str], str]:
-    """Get one page of the bucket's listing: keys, common prefixes and continuation token."""
-    root = etree.fromstring(send_get(server, f"bucket/?list-type=2{query}").content)
-    namespaces = {"s3": S3_NAMESPACE}
-    token = root.findtext("s3:NextContinuationToken", "", namespaces)
-    assert root.findtext("s3:IsTruncated", "", namespaces) == ("true" if token else "false")
-    keys = [element.text or "" for element in root.iterfind("s3:Contents/s3:Key", namespaces)]
-    return (
-        keys,
-        [element.text or "" for element in root.iterfind("s3:CommonPrefixes/s3:Prefix", namespaces)],
-        token,
-    )
-
-
-@pytest.mark.parametrize("query", ["", "&delimiter=/", "&prefix=PMC1.1"])
-def test_bucket_pages_join_to_the_single_page(server: FakeServer, query: str) -> None:
-    single_page = get_listing_page(server, query)
-    server.page_size = 1
-    keys, prefixes, token = get_listing_page(server, query)
-    while token:
-        more_keys, more_prefixes, token = get_listing_page(
-            server, f"{query}&continuation-token={quote(token, safe='')}"
-        )
-        keys, prefixes = keys + more_keys, prefixes + more_prefixes
-    assert (keys, prefixes, "") == single_page
 
 
 @given(start=st.integers(0, 300), end=st.none() | st.integers(0, 300), size=st.integers(0, 200))
@@ -147,32 +92,7 @@ def range_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Fak
         yield server, session
 
 
-def test_if_range_gives_the_whole_file_after_a_change(server: FakeServer) -> None:
-    headers = send_get(server, FILE).headers
-    range_header = {"Range": "bytes=100000-"}
-    assert send_get(server, FILE, **range_header, If_Range=headers["ETag"]).status_code == 206
-    assert send_get(server, FILE, **range_header, If_Range=headers["Last-Modified"]).status_code == 206
-    publish_file(server.root / FILE, b"<PubmedArticleSet/>")
-    response = send_get(server, FILE, **range_header, If_Range=headers["ETag"])
-    assert (response.status_code, gzip.decompress(response.content)) == (200, b"<PubmedArticleSet/>")
-
-
 # Faults
-
-
-def test_connection_reset_follows_the_given_number_of_bytes(server: FakeServer) -> None:
-    server.schedule_fault(FILE, ConnectionReset(after_bytes=70_000))
-    data, error = read_body(server, FILE)
-    assert (len(data), error) == (70_000, ConnectionResetError)
-    assert server.bytes_sent_for(FILE) == 70_000
-
-
-def test_truncated_body_has_the_full_content_length(server: FakeServer) -> None:
-    server.schedule_fault(FILE, TruncatedBody(after_bytes=70_000))
-    data, error = read_body(server, FILE)
-    assert len(data) == 70_000
-    assert error is not None
-    assert error is not ConnectionResetError
 
 
 def test_corrupt_byte_is_a_position_in_the_file(server: FakeServer) -> None:
@@ -183,31 +103,7 @@ def test_corrupt_byte_is_a_position_in_the_file(server: FakeServer) -> None:
     assert send_get(server, OBJECT, Range="bytes=600-").content == DATA[600:]
 
 
-def test_faults_are_used_in_order(server: FakeServer) -> None:
-    server.schedule_fault("pubmed/*", ServiceUnavailable(), times=2)
-    server.schedule_fault("*", NotFound(), times=2)
-    server.schedule_fault("pubmed/*", HtmlPage("x"), times=None)
-    assert [send_get(server, path).status_code for path in (FILE, OBJECT, FILE, FILE)] == [503, 404, 503, 404]
-    assert server.pending_faults == []
-    assert [send_get(server, path).text[:1] for path in (FILE, FILE)] == ["x", "x"]
-
-
 # Recorded requests
-
-
-def test_requests_are_recorded(server: FakeServer) -> None:
-    with requests.Session() as session:
-        session.headers["User-Agent"] = "bioshards"
-        for _ in range(3):
-            session.get(server.url + FILE)
-        session.get(server.url + "bucket/?list-type=2&prefix=x")
-    assert (server.connections, server.max_open_connections) == (1, 1)
-    first, *_, last = server.requests
-    assert (first.method, first.path, first.status, first.bytes_sent) == ("GET", FILE, 200, len(DATA) + 2)
-    assert (first.connection, first.headers["user-agent"]) == (1, "bioshards")
-    assert (last.path, last.query) == ("bucket/", "list-type=2&prefix=x")
-    assert server.bytes_sent_for("pubmed/*") == 3 * (len(DATA) + 2)
-    assert len(server.requests_for("bucket/*")) == 1
 
 
 def test_open_connections_exclude_those_closed_by_the_client(server: FakeServer) -> None:
@@ -219,14 +115,6 @@ def test_open_connections_exclude_those_closed_by_the_client(server: FakeServer)
         session.close()
     assert server.open_connections == 1
     sessions[0].close()
-
-
-def test_connection_ended_by_the_server_is_not_counted_as_open(server: FakeServer) -> None:
-    for fault in (ConnectionReset(100), TruncatedBody(100)):
-        server.schedule_fault(OBJECT, fault, times=25)
-    for _ in range(50):
-        read_body(server, OBJECT)
-    assert (server.connections, server.max_open_connections) == (50, 1)
 
 
 def test_max_requests_per_second_uses_a_sliding_window(server: FakeServer) -> None:

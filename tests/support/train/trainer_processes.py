@@ -161,5 +161,7 @@ def assert_same_runs(left: Path, right: Path) -> None:
     assert is_same_state(load_state(left_checkpoint), load_state(right_checkpoint))
     assert read_model_files(left_checkpoint) == read_model_files(right_checkpoint)
     assert load_run_manifest(left) == load_run_manifest(right)
+    for name in ("README.md", "report.html"):
+        assert (left / name).read_bytes() == (right / name).read_bytes()
     assert not list_temporary_dirs(left)
     assert not list_temporary_dirs(right)

@@ -336,46 +336,31 @@ def test_error_of_one_machine_is_that_of_all(pretraining_sets: dict[str, Path], 
 # Process groups
 
 
-@pytest.fixture
-def clear_torchrun_env(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
-        monkeypatch.delenv(name, raising=False)
-
-
-def test_single_process_group(clear_torchrun_env: None) -> None:
-    with distributed.join("cpu") as group:
-        assert group == ProcessGroup(0, 1, torch.device("cpu"))
-        assert group.is_main
-        group.start_together({"step": "0"}, "run", Event())
-        assert group.all_reduce([1.5, 2.0]) == [1.5, 2.0]
-
-
-@pytest.mark.parametrize("device", ["cuda:99", "tpu", "", "cpu:x"])
-def test_unavailable_device_is_refused(device: str, clear_torchrun_env: None) -> None:
-    with (
-        pytest.raises(ValueError, match=f"--device {device} (is not available: .|is not supported)"),
-        distributed.join(device),
-    ):
-        pass
-
-
-def test_processes_on_different_types_of_device_are_refused() -> None:
-    """One machine of a run may have lost its GPU; its process would communicate by another library."""
+@pytest.mark.parametrize(
+    ("other", "own", "message"),
+    [
+        (
+            {"step": "0", "type of device": "cuda"},
+            {"step": "0"},
+            "device cpu in process 0 and cuda in process 1",
+        ),
+        (
+            {"step": "finished"},
+            {"recipe": "0a", "step": "6"},
+            "step 6 in process 0 and finished in process 1",
+        ),
+    ],
+)
+def test_processes_that_begin_differently_are_refused(
+    other: dict[str, str], own: dict[str, str], message: str
+) -> None:
+    """One machine of a run may have lost its GPU, or have finished the run."""
     store = HashStore()
-    store.set("bioshards/report/1", json.dumps({"step": "0", "type of device": "cuda"}))
+    store.set("bioshards/report/1", json.dumps({"type of device": "cpu", **other}))
     store.set("bioshards/read/1", "")
     group = ProcessGroup(0, 2, torch.device("cpu"), store, os.getppid())
-    with pytest.raises(ProcessMismatchError, match="type of device cpu in process 0 and cuda in process 1"):
-        group.start_together({"step": "0"}, "run", Event())
-
-
-def test_run_that_is_finished_on_one_machine_only_is_refused() -> None:
-    store = HashStore()
-    store.set("bioshards/report/1", json.dumps({"step": "finished", "type of device": "cpu"}))
-    store.set("bioshards/read/1", "")
-    group = ProcessGroup(0, 2, torch.device("cpu"), store, os.getppid())
-    with pytest.raises(ProcessMismatchError, match="step 6 in process 0 and finished in process 1"):
-        group.start_together({"recipe": "0a", "step": "6"}, "run", Event())
+    with pytest.raises(ProcessMismatchError, match=message):
+        group.start_together(own, "run", Event())
 
 
 def test_process_that_waits_for_others_notices_a_signal_and_a_killed_torchrun() -> None:

@@ -27,7 +27,6 @@ from bioshards.train.models import attention
 from bioshards.train.models.objectives import ElectraObjective
 from bioshards.train.presets import PRESETS
 from tests.support.outputs import load_manifest
-from tests.support.train.trainer_processes import assert_same_runs
 from tests.support.train.trainer_runs import (
     is_same_state,
     load_log,
@@ -49,15 +48,6 @@ _NEW_WEIGHTS = {
     "AutoModelForMaskedLM": ("generator_predictions.", "generator_lm_head."),
 }
 """Prefixes of newly initialized weights by class; an ELECTRA discriminator does not predict tokens."""
-
-
-@pytest.fixture(scope="module")
-def runs(pretraining_sets: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A finished run of each family."""
-    folder = tmp_path_factory.mktemp("runs")
-    for family in FAMILIES:
-        assert run_trainer(pretraining_sets[family], folder / family) == 0
-    return {family: folder / family for family in FAMILIES}
 
 
 def load_weights(hf: Path) -> dict[str, torch.Tensor]:
@@ -375,33 +365,3 @@ def test_log_has_losses_metrics_and_speed(
     for name in ("tokens_seen", "epoch", "elapsed_seconds"):
         values = [line[name] for line in lines[:3]]
         assert values == sorted(set(values))
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_repeated_runs_differ_only_in_times(
-    family: str,
-    runs: dict[str, Path],
-    pretraining_sets: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    first_run, second_run = runs[family], tmp_path / family
-    assert run_trainer(pretraining_sets[family], second_run) == 0
-    names = [sorted(str(path.relative_to(run)) for path in run.rglob("*")) for run in (first_run, second_run)]
-    assert names[0] == names[1]
-    assert_same_runs(first_run, second_run)
-    for name in ("README.md", "report.html"):
-        assert (first_run / name).read_bytes() == (second_run / name).read_bytes()
-    for name in ("run.json", f"{BEFORE}/run.json", f"{LAST}/run.json"):
-        contents = [read_without_times(run / name, run) for run in (first_run, second_run)]
-        assert contents[0] == contents[1]
-
-
-def read_without_times(path: Path, run: Path) -> Any:
-    """Read a ``run.json`` without times and run directory."""
-    content = json.loads(path.read_text().replace(json.dumps(str(run)), '"RUN"'))
-    return {
-        name: value
-        for name, value in content.items()
-        if name not in ("started_at", "saved", "sha256", "files")
-    }

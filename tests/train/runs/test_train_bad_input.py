@@ -31,7 +31,6 @@ from tests.support.train.trainer_runs import (
     load_log,
     load_state,
     run_trainer,
-    use_torch_threads,
 )
 from tests.support.vocab.synthetic_corpora import build_vocabulary, list_shards, write_abstracts
 
@@ -46,15 +45,6 @@ LAST, BEFORE = "step-0000012", "step-0000006"
 def data(pretraining_sets: dict[str, Path], tmp_path: Path) -> Path:
     """A copy of a pretraining set that the test may damage."""
     folder: Path = shutil.copytree(pretraining_sets["electra"], tmp_path / "data")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def finished_run(pretraining_sets: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run, shared by all tests: copy it before a change."""
-    folder = tmp_path_factory.mktemp("finished") / "run"
-    with use_torch_threads(1):
-        assert run_trainer(pretraining_sets["electra"], folder) == 0
     return folder
 
 
@@ -97,6 +87,11 @@ def read_error(pretraining_sets: dict[str, Path], tmp_path: Path, capsys: Captur
 def is_started(out: Path) -> bool:
     """Return True if a run was started in this directory."""
     return (out / "run.json").exists()
+
+
+@pytest.fixture
+def finished_run(runs: dict[str, Path]) -> Path:
+    return runs["electra"]
 
 
 # Data

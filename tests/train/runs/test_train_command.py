@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.train.__main__ import main
 from bioshards.train.optim import learning_rate
-from bioshards.train.presets import PRESETS
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
 from tests.support.outputs import published_digests
 from tests.support.train.trainer_runs import (
@@ -32,15 +30,6 @@ Capture = pytest.CaptureFixture[str]
 ReadError = Callable[..., str]
 FAMILIES = ("electra", "bert", "albert")
 LAST = "step-0000012"
-
-
-@pytest.fixture(scope="module")
-def runs(pretraining_sets: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A finished run of each family."""
-    folder = tmp_path_factory.mktemp("runs")
-    for family in FAMILIES:
-        assert run_trainer(pretraining_sets[family], folder / family) == 0
-    return {family: folder / family for family in FAMILIES}
 
 
 @pytest.fixture(scope="module")
@@ -72,23 +61,6 @@ def read_start_error(pretraining_sets: dict[str, Path], tmp_path: Path, capsys: 
 
 
 # Arguments
-
-
-def test_help(capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as exit_info:
-        main(["--help"])
-    assert exit_info.value.code == 0
-    stdout = capsys.readouterr().out
-    assert "usage: bioshards train" in stdout
-    assert all(name in stdout for name in PRESETS)
-
-
-@pytest.mark.parametrize("args", [[], ["DATA"], ["--output", "RUN"]])
-def test_missing_arguments_are_refused(args: list[str], capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as exit_info:
-        main(args)
-    assert exit_info.value.code == 2
-    assert "the following arguments are required" in capsys.readouterr().err
 
 
 def test_summary_shows_how_to_load_the_model(
