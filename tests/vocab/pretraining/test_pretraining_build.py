@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
-from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from bioshards.corpus.shards import document_shards
-from bioshards.corpus.shards.pretraining_schema import metadata_from_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.storage_protocol import TEMPORARY_PREFIX
 from bioshards.vocab.counting.word_counts import CountConfig
@@ -27,10 +22,7 @@ from tests.support.full_disk import FullDiskStorage
 from tests.support.vocab.block_factories import (
     NO_TOKENS,
     build_from_group,
-    count_text_tokens,
-    count_word_tokens,
     list_files,
-    make_abstracts,
     make_build_config,
     make_sentences_document,
     make_single_group,
@@ -40,40 +32,6 @@ from tests.support.vocab.block_factories import (
 )
 
 FILES = LocalStorage()
-
-
-def test_group_gives_one_shard_per_split_and_a_report(
-    out: Path, shard_group: ShardGroup, encoder: Encoder
-) -> None:
-    result = build_from_group(out, shard_group, make_build_config(encoder))
-    assert [shard.file for shard in result.outputs] == [
-        f"train/data-{shard_group.name}-00000.arrow",
-        f"validation/data-{shard_group.name}-00000.arrow",
-    ]
-    for shard in result.outputs:
-        data = (out / shard.file).read_bytes()
-        assert (len(data), hashlib.sha256(data).hexdigest()) == (shard.bytes, shard.sha256)
-        assert len(read_listed_rows(out, [shard])) == shard.rows
-    report = out / ".bioshards" / "build_reports" / f"{shard_group.name}.json"
-    assert list_files(out) == {*(shard.file for shard in result.outputs), str(report.relative_to(out))}
-    content = json.loads(report.read_text())["value"]
-    assert content["name"] == shard_group.name
-    assert result.failures == []
-
-
-def test_validation_split_equals_that_of_word_counting(
-    out: Path, shard_group: ShardGroup, encoder: Encoder
-) -> None:
-    recipe = ExampleRecipe("plain", 16)  # which loses nothing
-    config = make_build_config(encoder, recipe, validation_fraction=0.3, seed=4)
-    result = build_from_group(out, shard_group, config)
-    counting = CountConfig(validation_fraction=0.3, seed=4)
-    for split, held_out in (("train", False), ("validation", True)):
-        rows = read_listed_rows(out, [item for item in result.outputs if item.file.startswith(split)])
-        documents = [
-            item for item in make_abstracts(1, 80) if counting.is_validation(item.id, item.pmid) == held_out
-        ]
-        assert count_text_tokens(rows) == count_word_tokens(encoder, documents)
 
 
 def test_article_is_in_the_split_of_its_abstract(out: Path, tmp_path: Path, encoder: Encoder) -> None:
@@ -116,68 +74,6 @@ def test_counts_of_documents_and_tokens(out: Path, tmp_path: Path, encoder: Enco
         "input_tokens": 10,
     }
     assert result.split_counts["validation"] == {}
-
-
-@pytest.mark.parametrize(
-    "recipe",
-    [
-        ExampleRecipe("electra", 16, 0.1, 0.1),
-        ExampleRecipe("electra", 16, 0.1, 0.1, keep_overflow=True),
-        ExampleRecipe("bert", 16, 0.1, dupe_factor=3),
-        ExampleRecipe("albert", 16, 0.1, dupe_factor=2),
-        ExampleRecipe("albert", 16, 0.1, as_published=True),
-        ExampleRecipe("plain", 16, dupe_factor=2),
-    ],
-)
-def test_every_input_token_is_in_a_row_or_lost(
-    recipe: ExampleRecipe, out: Path, shard_group: ShardGroup, encoder: Encoder
-) -> None:
-    result = build_from_group(out, shard_group, make_build_config(encoder, recipe))
-    for split, counts in result.split_counts.items():
-        split_shards = [one for one in result.outputs if one.file.startswith(split)]
-        rows = read_listed_rows(out, split_shards)
-        ids = Counter(number for row in rows for number in row["input_ids"])
-        assert counts["rows"] == len(rows) == sum(one.rows for one in split_shards)
-        assert counts["tokens"] == ids.total()
-        assert (
-            counts["special_tokens"] == ids[encoder.special_ids["[CLS]"]] + ids[encoder.special_ids["[SEP]"]]
-        )
-        assert (
-            counts["input_tokens"]
-            == counts["tokens"]
-            - counts["special_tokens"]
-            - counts["other_document_tokens"]
-            + counts["lost_tokens"]
-        )
-        documents = [
-            one
-            for one in make_abstracts(1, 80)
-            if CountConfig(validation_fraction=0.25).is_validation(one.id, one.pmid)
-            == (split == "validation")
-        ]
-        passes = recipe.dupe_factor if split == "train" else 1
-        assert counts["documents"] == len(documents)
-        assert counts["input_tokens"] == passes * count_word_tokens(encoder, documents).total()
-
-
-def test_schema_metadata_describes_the_rows(out: Path, shard_group: ShardGroup, encoder: Encoder) -> None:
-    config = make_build_config(encoder, ExampleRecipe("bert", 32))
-    result = build_from_group(out, shard_group, config)
-    for shard in result.outputs:
-        with pa.ipc.open_stream(out / shard.file) as stream:
-            columns, rows = stream.schema, stream.read_all()
-        split = shard.file.partition("/")[0]
-        assert columns.names == ["input_ids", "split", "label"]
-        assert metadata_from_schema(columns) == {
-            "objective": "bert",
-            "length": 32,
-            "vocabulary_sha256": config(out).config.vocabulary.sha256,
-            "vocabulary_size": encoder.size,
-            "special": encoder.special_ids,
-            "split": split,
-            "rows": shard.rows,
-            "tokens": len(rows["input_ids"].combine_chunks().flatten()),
-        }
 
 
 def test_only_the_too_long_document_is_rejected(
@@ -248,19 +144,6 @@ def test_shards_are_split_at_the_maximum_size(
         assert len(build_from_group(out / str(passes), shard_group, config).outputs) == shards
 
 
-def test_rows_are_independent_of_the_input_location(
-    out: Path, tmp_path: Path, shard_group: ShardGroup, encoder: Encoder
-) -> None:
-    shutil.copytree(tmp_path / "abstracts", tmp_path / "moved")
-    moved = replace(shard_group, folder=str(tmp_path / "moved"))
-    first = build_from_group(out / "1", shard_group, make_build_config(encoder))
-    moved_result = build_from_group(out / "2", moved, make_build_config(encoder))
-    assert first == moved_result
-    assert [*read_result_files(out / "1", first).values()] == [
-        *read_result_files(out / "2", moved_result).values()
-    ]
-
-
 # Repeated builds
 
 
@@ -276,31 +159,6 @@ def test_complete_group_is_not_rebuilt(out: Path, shard_group: ShardGroup, encod
     again = build_from_group(out, shard_group, config)
     assert again == first
     assert read_inodes(out, first) == before
-
-
-def remove(path: Path) -> None:
-    path.unlink()
-
-
-def truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-@pytest.mark.parametrize("damage", [remove, truncate])
-@pytest.mark.parametrize("which", [0, 1])
-def test_group_with_missing_or_truncated_files_is_rebuilt(
-    damage: Callable[[Path], None],
-    which: int,
-    out: Path,
-    shard_group: ShardGroup,
-    encoder: Encoder,
-) -> None:
-    config = make_build_config(encoder)
-    first = build_from_group(out, shard_group, config)
-    before = read_result_files(out, first)
-    damage(Path(list(before)[which]))
-    assert build_from_group(out, shard_group, config) == first
-    assert read_result_files(out, first) == before
 
 
 def test_damaged_input_shard_is_a_failure_without_report(

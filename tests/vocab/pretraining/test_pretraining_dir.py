@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -91,40 +90,23 @@ def read_manifest(out: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("objective", ["electra", "bert", "albert", "plain"])
-def test_published_set_has_balanced_counts_and_loads_with_datasets(
+def test_published_set_loads_with_datasets_and_shows_rows(
     objective: str, out: Path, tmp_path: Path, encoder: Encoder
 ) -> None:
-    shard_groups = [
-        make_single_group(write_documents(tmp_path / "one", {"a": make_abstracts(1, 40)})),
-        make_single_group(
-            write_documents(
-                tmp_path / "two", {"a": [*make_abstracts(40, 70), make_sentences_document("pubmed:99", "")]}
-            )
-        ),
+    """pipelines/shards_to_pretraining/test_shards_to_pretraining.py compares the counts with the rows."""
+    documents = [*make_abstracts(1, 70), make_sentences_document("pubmed:99", "")]
+    groups = [
+        make_single_group(write_documents(tmp_path / str(start), {"a": documents[start : start + 40]}))
+        for start in (0, 40)
     ]
     config = make_build_config(encoder, ExampleRecipe(objective, 16))
-    results = [build_from_group(out, group, config) for group in shard_groups]
+    results = [build_from_group(out, group, config) for group in groups]
     assert publish(out, *results, objective=objective) is None
-    manifest = read_manifest(out)
-    outputs = sorted(
-        (shard for result in results for shard in result.outputs),
-        key=lambda shard: shard.file,
-    )
-    assert manifest["outputs"] == msgspec.to_builtins(outputs)
-    counts = manifest["counts"]
+    counts = read_manifest(out)["counts"]
     assert (counts["documents"], counts["dropped"], counts["rejected"]) == (70, {"no-tokens": 1}, {})
     for split in ("train", "validation"):
-        split_counts = counts[split]
-        assert split_counts["input_tokens"] == split_counts["tokens"] - split_counts[
-            "special_tokens"
-        ] - split_counts["other_document_tokens"] + sum(split_counts["lost_tokens"].values())
-        assert set(split_counts["lost_tokens"]) <= {OBJECTIVES[objective].loss_reason}
-        assert split_counts["documents"] == sum(result.split_counts[split]["documents"] for result in results)
-    assert counts["train"]["documents"] + counts["validation"]["documents"] == 69
-    years = counts["years"]["pubmed"]
-    assert list(years) == ["2000", "2001", "2002"]
-    assert sum(years.values()) == counts["train"]["input_tokens"] + counts["validation"]["input_tokens"]
-    assert manifest["run"]["started_at"] == "then"
+        assert set(counts[split]["lost_tokens"]) <= {OBJECTIVES[objective].loss_reason}
+    assert list(counts["years"]["pubmed"]) == ["2000", "2001", "2002"]
     assert_page_shows_three_rows(out, has_pairs=objective in ("bert", "albert"))
     opened = load_with_datasets(out)
     assert {name: len(rows) for name, rows in opened.items()} == {
@@ -145,21 +127,6 @@ def assert_page_shows_three_rows(out: Path, has_pairs: bool) -> None:
         assert re.fullmatch(r"(\[CLS\] )?((w\d+|\[SEP\]) )+\[SEP\]", pieces)
         assert pieces.startswith("[CLS]") == (segment == "A")
         assert int(num_tokens) == len(pieces.split())
-
-
-def test_published_set_is_independent_of_group_order(out: Path, tmp_path: Path, encoder: Encoder) -> None:
-    shard_groups = [
-        make_single_group(write_documents(tmp_path / str(n), {"a": make_abstracts(n * 30 + 1, n * 30 + 30)}))
-        for n in range(3)
-    ]
-    found = []
-    for order in ([0, 1, 2], [2, 0, 1]):
-        result = [build_from_group(out, shard_groups[n], make_build_config(encoder)) for n in order]
-        assert publish(out, *result) is None
-        data = read_manifest(out)
-        del data["run"]
-        found.append((json.dumps(data), *((out / name).read_bytes() for name in PAGES)))
-    assert found[0] == found[1]
 
 
 def test_set_without_validation_documents_has_one_split(
@@ -371,14 +338,6 @@ def test_set_is_up_to_date_while_inputs_and_files_are_unchanged(
         assert is_finished(out)
     (out / "manifest.json").unlink()
     assert not is_finished(out)
-
-
-def test_set_without_work_directory_is_up_to_date(
-    out: Path, shard_group: ShardGroup, encoder: Encoder
-) -> None:
-    assert publish(out, build_from_group(out, shard_group, make_build_config(encoder))) is None
-    shutil.rmtree(out / ".bioshards")
-    assert is_finished(out)
 
 
 def test_card_has_splits_recipe_inputs_and_rights() -> None:

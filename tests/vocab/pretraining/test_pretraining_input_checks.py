@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -274,30 +273,6 @@ def test_empty_shard_is_skipped_by_the_check(tmp_path: Path, uncased: Encoder) -
     strange = [make_sentences_document("pubmed:1", "細 胞")]
     with pytest.raises(InputError, match="does not fit"):
         check_vocabulary(write_documents(tmp_path / "in", {"a": [], "b": strange}), uncased)
-
-
-def get_damages() -> dict[str, Callable[[bytes], bytes]]:
-    return {
-        "gone": lambda data: b"",
-        "half": lambda data: data[: len(data) // 2],
-        "noise": lambda data: hashlib.sha512(data).digest() * (len(data) // 64),
-        "a page": lambda data: data.replace(b"Cells", b"\xff\xff\xff\xff\xff"),
-        "the footer": lambda data: data[:-100] + b"\xff" * 92 + data[-8:],
-    }
-
-
-@pytest.mark.parametrize("damage", get_damages())
-def test_damaged_shard_is_reported_by_the_build(
-    damage: str, out: Path, tmp_path: Path, cased: Encoder
-) -> None:
-    documents = write_sentences(tmp_path, "Cells grow.", "Cells grow.", "Cells grow.")
-    path = Path(documents.folder) / documents.shards[0].file
-    damaged = get_damages()[damage](path.read_bytes())
-    assert damaged != path.read_bytes()
-    path.write_bytes(damaged)
-    check_vocabulary(documents, cased)
-    (failure,) = build_from_group(out, make_single_group(documents), make_build_config(cased)).failures
-    assert failure.startswith(f"{path}: it")
 
 
 def test_unreachable_shard_is_reported_by_the_build(out: Path, tmp_path: Path, cased: Encoder) -> None:
