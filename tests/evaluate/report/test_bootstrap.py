@@ -28,12 +28,13 @@ def test_interval_of_accuracy_equals_the_normal_approximation() -> None:
     stats = draw_stats(0.7, 2000, 1)
     interval = bootstrap_interval(ACCURACY, [stats], resamples=4000)
     assert interval.score == ACCURACY.scores_from_stats(stats)["accuracy"]
-    error = NormalDist().inv_cdf(0.975) * numpy.sqrt(interval.score * (1 - interval.score) / 2000)
-    assert [interval.low, interval.high] == pytest.approx(
-        [interval.score - error, interval.score + error], abs=0.002
-    )
     narrow = bootstrap_interval(ACCURACY, [stats], resamples=4000, level=0.5)
-    assert interval.low < narrow.low < interval.score < narrow.high < interval.high
+    standard_error = numpy.sqrt(interval.score * (1 - interval.score) / 2000)
+    for bounds, share in ((interval, 0.975), (narrow, 0.75)):
+        error = NormalDist().inv_cdf(share) * standard_error
+        assert [bounds.low, bounds.high] == pytest.approx(
+            [interval.score - error, interval.score + error], abs=0.0015
+        )
 
 
 def test_resample_totals_are_sums_of_drawn_examples() -> None:
@@ -108,6 +109,14 @@ def test_p_value_equals_a_z_test() -> None:
         z = differences.mean() / (differences.std() / numpy.sqrt(3000))
         assert difference.score == pytest.approx(differences.mean())
         assert difference.p_value == pytest.approx(2 * NormalDist().cdf(-abs(z)), abs=0.03)
+
+
+def test_difference_from_a_model_that_is_always_wrong_has_the_interval_of_the_other() -> None:
+    """Both are of the same resamples, those of seed 0."""
+    stats = draw_stats(0.6, 200, 1)
+    difference = paired_bootstrap(ACCURACY, [stats], [draw_stats(0, 200, 2)])
+    interval = bootstrap_interval(ACCURACY, [stats])
+    assert (difference.score, difference.low, difference.high) == pytest.approx(interval)
 
 
 def test_p_value_is_never_0() -> None:

@@ -25,6 +25,7 @@ from bioshards.train.data.masking import (
     uniform,
 )
 from bioshards.train.data.piece_table import PieceTable
+from bioshards.train.presets import PRESETS
 from bioshards.train.recipe import MaskUnit
 from tests.support.hypothesis_profiles import examples
 
@@ -174,6 +175,15 @@ def test_masks_are_independent_of_the_priority_threshold(
     assert split_rows(mask_batch(rows, masking), rows) == before
 
 
+def test_few_groups_are_sorted_first_and_nearly_always_enough() -> None:
+    """The number of groups below the threshold is at least three standard deviations above the budget."""
+    budgets, tokens = np.array([38, 15, 77]), np.array([256, 100, 512])
+    shares = module._compute_priority_thresholds(budgets, tokens) / 2.0**64
+    assert (tokens * shares - budgets > 3 * np.sqrt(tokens * shares * (1 - shares))).all()
+    assert (shares < 0.4).all()
+    assert module._compute_priority_thresholds(np.array([1]), np.array([1])) == (1 << 64) - (1 << 11)
+
+
 # Invariants
 
 texts = st.lists(st.sampled_from([1, SEP, *range(5, SIZE)]), max_size=60)
@@ -222,6 +232,19 @@ def test_input_rows_are_not_modified() -> None:
 
 
 # Edge cases
+
+
+def test_defaults_are_electras() -> None:
+    assert MaskingConfig.of_recipe(PRESETS["electra-small"], 0.15) == MaskingConfig()
+
+
+def test_number_at_the_bound_of_the_mask_tokens_gives_a_random_token() -> None:
+    row, keys = [CLS, *range(5, 35), SEP], make_keys(1)
+    for bound in uniform(np.repeat(keys, len(row)), np.arange(len(row)), 2).tolist():
+        masking = MaskingConfig(rate=0.9, mask_token_fraction=bound, random_token_fraction=1 - bound)
+        assert split_rows(mask_batch([row], masking, keys), [row]) == [
+            compute_expected_row(row, keys[0], masking)
+        ]
 
 
 @pytest.mark.parametrize("unit", ["word", "ngram"])

@@ -72,6 +72,16 @@ def test_window_has_whole_record_batches(size: int, blocks: int, seed: int, wind
         assert len(blocks_of_window) == min(window, blocks - begin // size)
 
 
+def test_default_window_has_64_record_batches() -> None:
+    """60 MB of rows of 256 tokens."""
+    blocks = [3] * 130
+    default, wide, wider = (
+        list_positions(RowSampler(blocks, 7, *window), 0, 390) for window in ((), (64,), (65,))
+    )
+    assert default == wide
+    assert default != wider
+
+
 def test_epochs_and_seeds_have_different_orders() -> None:
     orders = [
         tuple(row for _, row in list_positions(RowSampler([50] * 8, seed, 4), epoch * 400, 400))

@@ -300,6 +300,11 @@ def test_electra_scales_equal_the_published_formula() -> None:
     assert compute_layer_scales(names, 0.5, as_published=True) == names
 
 
+def test_embeddings_of_a_model_without_layers_are_one_below_the_head() -> None:
+    names = {"electra.embeddings.word_embeddings.weight": 0.5, "head.weight": 1.0}
+    assert compute_layer_scales(names, 0.5) == names
+
+
 def test_layer_numbers_with_two_digits() -> None:
     scales = compute_layer_scales([f"bert.encoder.layer.{layer}.x" for layer in range(12)], 0.9)
     assert list(scales.values()) == pytest.approx([0.9 ** (12 - layer) for layer in range(12)])
