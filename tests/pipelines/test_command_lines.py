@@ -24,7 +24,16 @@ from bioshards.vocab.options import PRESETS as VOCABULARY_PRESETS
 from bioshards.vocab.options import BuildOptions
 from bioshards.vocab.pretraining.example_recipes import PRESETS as EXAMPLE_PRESETS
 
-SLOW_LIBRARIES = ("apache_beam", "torch", "transformers", "pyarrow")
+SLOW_LIBRARIES = {
+    "apache_beam",
+    "torch",
+    "transformers",
+    "pyarrow",
+    "numpy",
+    "requests",
+    "lxml",
+    "tokenizers",
+}
 PROGRAMS = {
     "corpus": list(corpus_command.COMMANDS),
     "evaluate": list(evaluate_command.COMMANDS),
@@ -80,6 +89,21 @@ OTHER_MISTAKES = [
     (["vocab", "build"], "the following arguments are required: "),
     (["vocab", "build", "X", "--output", "V", "--size", "x"], "argument --size: invalid "),
 ]
+HELP = [
+    ["list"],
+    ["--help"],
+    *([name, "--help"] for name in ("corpus", "vocab", "train", "evaluate")),
+    *(["run", name, "--help"] for name in PIPELINES),
+]
+REFUSED_RUNS = [
+    "pubmed_to_shards --max-shard-mb none",
+    "pubmed_to_shards --input a.xml b.xml --output o",
+    "pubmed_to_shards --output o --runner=DirectRunner b.xml",
+    "text_to_shards --input a.txt",
+    "shards_to_words --output o",
+    "shards_to_pretraining --input a --output o",
+    "fetch --input file.xml",
+]
 SCRIPT = """
 import contextlib, io, json, sys
 from bioshards.__main__ import main
@@ -99,13 +123,25 @@ json.dump([answers, sorted(sys.modules)], sys.stdout)
 @pytest.fixture(scope="module")
 def answers() -> dict[tuple[str, ...], tuple[int, str, str]]:
     """Exit code, standard output and error of every wrong command line, all in one new process."""
-    lines = [*WRONG_OPTIONS, *(words for words, _ in OTHER_MISTAKES)]
+    lines = [
+        *HELP,
+        *(["run", *line.split()] for line in REFUSED_RUNS),
+        *WRONG_OPTIONS,
+        *(words for words, _ in OTHER_MISTAKES),
+    ]
     completed = subprocess.run(
         [sys.executable, "-c", SCRIPT], input=json.dumps(lines), capture_output=True, text=True, check=True
     )
     found, modules = json.loads(completed.stdout)
-    assert not set(SLOW_LIBRARIES) & set(modules)
+    assert not SLOW_LIBRARIES & set(modules)
     return {tuple(words): tuple(answer) for words, answer in zip(lines, found, strict=True)}
+
+
+def test_help_and_refused_runs_wait_for_no_slow_import(
+    answers: dict[tuple[str, ...], tuple[int, str, str]],
+) -> None:
+    assert {answers[tuple(words)][0] for words in HELP} == {0}
+    assert {answers["run", *line.split()][0] for line in REFUSED_RUNS} == {2}
 
 
 @pytest.mark.parametrize("words", WRONG_OPTIONS, ids=" ".join)
