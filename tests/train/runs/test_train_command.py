@@ -141,7 +141,6 @@ def test_initial_weights_equal_those_of_the_checkpoint(
     ("options", "expected"),
     [
         (("--family", "bert"), "has a model of family electra; this run trains bert"),
-        (("--num-layers", 3), "has a model of other sizes: num_hidden_layers is 2, not 3"),
         (("--hidden-size", 64), "generator has a model of other sizes: hidden_size is 8, not 16"),
         (("--max-positions", 128), "max_position_embeddings is 64, not 128"),
     ],
@@ -154,20 +153,12 @@ def test_checkpoint_of_another_model_is_refused(
 
 
 def test_checkpoint_with_another_vocabulary_is_refused(
-    read_start_error: ReadError, runs: dict[str, Path], other_sets: dict[str, Path], tmp_path: Path
+    read_start_error: ReadError, runs: dict[str, Path], other_sets: dict[str, Path]
 ) -> None:
+    """models/test_weights.py has vocabularies of the same size."""
     hf = runs["electra"] / LAST / "hf"
     message = read_start_error("--init-checkpoint", hf, data=other_sets["other"])
     assert "has a model with a vocabulary of 300 pieces; the pretraining set has " in message
-    # The same number of pieces, with two of them swapped.
-    changed = shutil.copytree(hf, tmp_path / "hf")
-    tokenizer = json.loads((changed / "tokenizer.json").read_text())
-    pieces = tokenizer["model"]["vocab"]
-    first_piece, second_piece = [piece for piece, number in pieces.items() if number in (200, 201)]
-    pieces[first_piece], pieces[second_piece] = pieces[second_piece], pieces[first_piece]
-    (changed / "tokenizer.json").write_text(json.dumps(tokenizer))
-    message = read_start_error("--init-checkpoint", changed)
-    assert "2 of its 300 pieces differ from the pretraining set's vocabulary" in message
 
 
 def test_missing_or_damaged_checkpoint_is_refused(

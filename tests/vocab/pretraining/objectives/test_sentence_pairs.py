@@ -23,8 +23,6 @@ from bioshards.vocab.pretraining.objectives import (
 from tests.support.vocab.reference_cases import (
     ScriptedRandom,
     document_offsets,
-    expand_ranges,
-    input_positions,
     is_near_recorded_mean,
     load_golden,
     random_documents,
@@ -234,43 +232,6 @@ RECIPES = st.one_of(
 def is_of_document(segment: list[TokenRange], edges: list[int]) -> bool:
     """Return True if all tokens of a segment are of the document with these edges."""
     return all(edges[0] <= start < end <= edges[-1] for start, end in segment)
-
-
-@given(POOL, RECIPES, st.integers(0, 1 << 64))
-def test_every_token_is_in_one_row_or_lost(
-    documents: list[list[int]], recipe: ExampleRecipe, seed: int
-) -> None:
-    offsets = document_offsets(documents)
-    for number, edges in enumerate(offsets):
-        rows = list(objectives.build_pair_rows(number, offsets, DocumentRng().reseed(seed), recipe))
-        own, borrowed = [], 0
-        for row in rows:
-            own += expand_ranges(row.segment_a)
-            if row.segment_b and not is_of_document(row.segment_b, edges):
-                borrowed += count_tokens(row.segment_b)
-            else:
-                own += expand_ranges(row.segment_b)
-        assert len(own) == len(set(own))
-        assert set(own) <= set(range(edges[0], edges[-1]))
-        assert sum(row.other_document_tokens for row in rows) == borrowed
-        assert len(own) + sum(row.lost_tokens for row in rows) == edges[-1] - edges[0]
-
-
-@given(POOL, RECIPES, st.integers(0, 1 << 64))
-def test_rows_fit_and_segments_are_of_one_document(
-    documents: list[list[int]], recipe: ExampleRecipe, seed: int
-) -> None:
-    offsets = document_offsets(documents)
-    for number in range(len(offsets)):
-        for row in objectives.build_pair_rows(number, offsets, DocumentRng().reseed(seed), recipe):
-            assert len(input_positions(row)) <= recipe.max_seq_length
-            assert len(row.segment_a) == 1
-            assert len(row.segment_b) <= 1
-            assert all(start < stop for start, stop in row.segment_a + row.segment_b)
-            assert row.document == number
-            assert row.other_document_tokens or is_of_document(row.segment_a, offsets[number])
-            assert any(is_of_document(row.segment_a, edges) for edges in offsets)
-            assert any(is_of_document(row.segment_b, edges) for edges in offsets)
 
 
 @given(POOL, RECIPES, st.integers(0, 1 << 64))
