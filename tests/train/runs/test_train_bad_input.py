@@ -104,7 +104,7 @@ def finished_run(runs: dict[str, Path]) -> Path:
     ("name", "options", "expected"),
     [
         ("nowhere", (), "nowhere does not exist. Give the --output of beam run shards_to_pretraining"),
-        ("finished run", (), "run is an output of train"),
+        ("finished run", (), "electra is an output of train"),
         (
             *("albert", ("--family", "bert")),
             "was built with --objective albert, whose labels bert cannot use. "
