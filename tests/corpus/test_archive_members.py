@@ -474,8 +474,14 @@ def unpack_until_error(data: bytes, name: str) -> tuple[ArchiveFiles, str | None
         *(
             (pack_header(start=SIZE, field=size) + b"<article/>" + bytes(502) + END_OF_TAR, "")
             for size in (
-                *(b"-0000000001\0", b"000000 1000\0", b"0x000000010\0", b"1_000000000\0", b"\xff" * 12),
-                *(b"0o000000012\0", b"+0000000012\0", b"        12\0x", b"\0" + b"0000000012\0"),
+                b"-0000000001\0",
+                b"000000 1000\0",
+                b"0x000000010\0",
+                b"1_000000000\0",
+                b"\xff" * 12,
+                b"+0000000012\0",
+                b"        12\0x",
+                b"\0" + b"0000000012\0",
             )
         ),
         # Extended headers: damaged, too many, and without the name of an article, which would be skipped.

@@ -720,7 +720,10 @@ CLOSED_CHUNKED = CHUNKED.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 @pytest.mark.parametrize(
     "malformed",
     [
-        *(b"\0" * 100, b"HTTP/1.1\r\n\r\n", b"HTTP/1.1 abc OK\r\n\r\n", b"SSH-2.0-x\r\n"),
+        b"\0" * 100,
+        b"HTTP/1.1\r\n\r\n",
+        b"HTTP/1.1 abc OK\r\n\r\n",
+        b"SSH-2.0-x\r\n",
         *(
             CLOSED_CHUNKED + chunks
             for chunks in (b"3\r\nab", b"3\r\nabc\r\n", b"3\r\nabc", b"x\r\nabc\r\n0\r\n\r\n", b"-3\r\nabc")

@@ -668,8 +668,12 @@ def test_killed_fetch_leaves_only_complete_files(download: Download) -> None:
 def test_any_sequence_of_faults_ends_with_the_file_or_an_error(download: Download) -> None:
     rng, folder = random.Random(7), download.mirror.folder
     data_faults: list[Fault] = [
-        *(CorruptByte(70_000), HtmlPage(PAGE), ConnectionReset(30_000)),
-        *(TruncatedBody(9), ServiceUnavailable(), RangeIgnored()),
+        CorruptByte(70_000),
+        HtmlPage(PAGE),
+        ConnectionReset(30_000),
+        TruncatedBody(9),
+        ServiceUnavailable(),
+        RangeIgnored(),
     ]
     sidecar_faults: list[Fault] = [HtmlPage(PAGE), NotFound(), ServiceUnavailable()]
     for attempt in range(25):

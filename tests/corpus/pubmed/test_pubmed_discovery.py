@@ -157,11 +157,8 @@ def test_folder_is_searched_recursively_without_hidden_files(tmp_path: Path) -> 
     expected = write_files(
         tmp_path, "b/pubmed26n0001.xml.gz", "pubmed26n0002.xml", "a/b/pubmed26n0003.xml.gz"
     )
-    write_files(
-        tmp_path,
-        *(".hidden/pubmed26n0004.xml", "a/.hidden/pubmed26n0004.xml", ".pubmed26n0005.xml", ".tmp-0123"),
-        *("pubmed26n0001.xml.gz.md5", "pubmed26n0006.xml.gz.part", "README.txt", "stats.html", "xml"),
-    )
+    write_files(tmp_path, ".hidden/pubmed26n0004.xml", "a/.b/pubmed26n0004.xml", ".pubmed26n0005.xml")
+    write_files(tmp_path, "pubmed26n0001.xml.gz.md5", "pubmed26n0006.xml.gz.part", "README.txt", "xml")
     assert discover_paths(tmp_path) == discover_paths(f"{tmp_path}/") == expected
     assert discover_paths(tmp_path / ".hidden") == [f"{tmp_path}/.hidden/pubmed26n0004.xml"]
     link = tmp_path / "pubmed26n0004.xml"
@@ -250,11 +247,8 @@ def test_files_of_a_folder_that_are_not_read_are_counted(tmp_path: Path) -> None
 
 def test_hidden_files_are_counted_as_not_read(tmp_path: Path) -> None:
     """Not those of a folder that is hidden itself, nor temporary files, nor a link of an editor's lock."""
-    write_files(
-        tmp_path,
-        *("pubmed26n0001.xml.gz", ".pubmed26n0002.xml.gz", "a/._pubmed26n0003.XML", ".hidden.txt"),
-        *(".b/pubmed26n0004.xml", ".tmp-c.xml", ".part-1234-pubmed26n0005.xml.gz"),
-    )
+    write_files(tmp_path, "pubmed26n0001.xml.gz", ".pubmed26n0002.xml.gz", "a/._pubmed26n0003.XML")
+    write_files(tmp_path, ".hidden.txt", ".b/pubmed26n0004.xml", ".tmp-c.xml", ".part-1234-pubmed26n5.xml.gz")
     (tmp_path / ".#pubmed26n0001.xml").symlink_to("nobody@nowhere")
     assert collect_notices(tmp_path) == [
         f"--input {tmp_path}: 3 files are not read (only *.xml and *.xml.gz are): 3 hidden"

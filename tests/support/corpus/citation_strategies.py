@@ -15,7 +15,7 @@ from bioshards.corpus.pubmed import citation as medline
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract
 from bioshards.corpus.pubmed.documents import iter_records
 from bioshards.corpus.shards.document_schema import COLUMN_TYPES
-from tests.support.corpus.pubmed_oracle import list_columns
+from tests.support.corpus.pubmed_oracle import find_doi, find_ids, first_year, is_retracted, list_columns
 
 MATHML = "http://www.w3.org/1998/Math/MathML"
 
@@ -30,13 +30,6 @@ def text_of(element: etree._Element | None) -> str:
     if element.tag == f"{{{MATHML}}}math":
         return formula_to_text(element)
     return (element.text or "") + "".join(text_of(child) + (child.tail or "") for child in element)
-
-
-def first_year(date: etree._Element | None) -> int | None:
-    if date is None:
-        return None
-    found = re.search(r"\d{4}", date.findtext("Year") or date.findtext("MedlineDate") or "")
-    return int(found[0]) if found else None
 
 
 def one_line(text: str | None) -> str | None:
@@ -56,20 +49,8 @@ def parse_with_lxml(record: etree._Element) -> Citation:
     assert citation is not None
     pmid = citation.find("PMID")
     assert pmid is not None
-    ids: dict[str, str] = {}
-    for item in record.findall("PubmedData/ArticleIdList/ArticleId"):
-        if text_of(item).strip():
-            ids.setdefault(item.get("IdType", ""), text_of(item).strip())
-    locations = [
-        text_of(item).strip()
-        for item in citation.findall("Article/ELocationID")
-        if item.get("EIdType") == "doi" and item.get("ValidYN", "Y") != "N"
-    ]
+    ids = find_ids(record)
     types = tuple(text_of(item) for item in citation.findall("Article/PublicationTypeList/PublicationType"))
-    retraction = citation.xpath(
-        "CommentsCorrectionsList/CommentsCorrections[@RefType='RetractionIn']"
-        "|CommentsCorrectionsList/RetractionIn|CommentsCorrections/RetractionIn"
-    )
     pmcid = re.search(r"PMC\d+", ids.get("pmc") or ids.get("pmcid") or "")
     sections = list_sections(citation.findall("Article/Abstract/AbstractText"))
     return Citation(
@@ -80,9 +61,9 @@ def parse_with_lxml(record: etree._Element) -> Citation:
         year=first_year(citation.find("Article/Journal/JournalIssue/PubDate")),
         languages=tuple(text_of(item).strip() for item in citation.findall("Article/Language")),
         publication_types=types,
-        retracted=bool(retraction) or "Retracted Publication" in types,
+        retracted=is_retracted(citation),
         pmcid=pmcid[0] if pmcid else None,
-        doi=ids.get("doi") or (locations[0] if locations else None),
+        doi=find_doi(record, citation),
         other_abstracts=()
         if sections
         else tuple(
@@ -149,7 +130,15 @@ PLAIN = TEXT.map(lambda text: escape_xml(text).replace(">", ""))
 MIXED = PLAIN | st.lists(RUNS, max_size=3).map("".join) | st.lists(INLINE, max_size=4).map("".join)
 LABELS = st.sampled_from(
     [
-        *("METHODS", "UNLABELLED", "Unlabelled", "", " AIM ", "WHAT'S NEW", 'A "NEW" AIM', "A > B", "A & B"),
+        "METHODS",
+        "UNLABELLED",
+        "Unlabelled",
+        "",
+        " AIM ",
+        "WHAT'S NEW",
+        'A "NEW" AIM',
+        "A > B",
+        "A & B",
         "p < .05",
     ]
 ) | st.text(LEGAL | st.sampled_from("<>&'\"= "), max_size=8)

@@ -95,37 +95,14 @@ class PubMedOracle:
         return element_words(citation.find("Article/ArticleTitle")), abstract
 
     def metadata(self, record: Any, citation: Any) -> dict[str, object]:
-        ids = {
-            item.get("IdType"): item.text
-            for item in reversed(record.findall("PubmedData/ArticleIdList/ArticleId"))
-        }
-        doi = ids.get("doi") or next(
-            (
-                item.text
-                for item in citation.findall("Article/ELocationID")
-                if item.get("EIdType") == "doi" and item.get("ValidYN") != "N"
-            ),
-            None,
-        )
-        date = citation.find("Article/Journal/JournalIssue/PubDate")
-        year = (
-            None
-            if date is None
-            else re.search(r"\d{4}", date.findtext("Year") or date.findtext("MedlineDate") or "")
-        )
-        retraction = citation.xpath("CommentsCorrectionsList/CommentsCorrections[@RefType='RetractionIn']")
-        old_retraction = citation.xpath(
-            "CommentsCorrectionsList/RetractionIn|CommentsCorrections/RetractionIn"
-        )
-        types = [item.text for item in citation.findall("Article/PublicationTypeList/PublicationType")]
         parts = [item for item in citation.findall("Article/Abstract/AbstractText") if element_words(item)]
         has_categories = citation.find("Article/Abstract/AbstractText[@NlmCategory]") is not None
         return {
-            "doi": doi.strip() if doi else None,
-            "pmcid": (ids.get("pmc") or "").strip() or None,
-            "year": int(year[0]) if year else None,
+            "doi": find_doi(record, citation),
+            "pmcid": find_ids(record).get("pmc"),
+            "year": first_year(citation.find("Article/Journal/JournalIssue/PubDate")),
             "language": ",".join(item.text.lower() for item in citation.findall("Article/Language")) or None,
-            "retracted": bool(retraction or old_retraction or "Retracted Publication" in types),
+            "retracted": is_retracted(citation),
             "labels": [item.get("Label") for item in parts if (item.get("Label") or "").strip()],
             "columns": {
                 **list_columns(record, citation),
@@ -133,6 +110,41 @@ class PubMedOracle:
                 "section_categories": tuple(item.get("NlmCategory") for item in parts if has_categories),
             },
         }
+
+
+def find_ids(record: Any) -> dict[str, str]:
+    """Return the first id of each kind that is not empty."""
+    ids: dict[str, str] = {}
+    for item in record.findall("PubmedData/ArticleIdList/ArticleId"):
+        if text := "".join(item.itertext()).strip():
+            ids.setdefault(item.get("IdType", ""), text)
+    return ids
+
+
+def find_doi(record: Any, citation: Any) -> str | None:
+    """Return the DOI of the ids, or else the first valid one of the locations."""
+    locations = [
+        "".join(item.itertext()).strip()
+        for item in citation.findall("Article/ELocationID")
+        if item.get("EIdType") == "doi" and item.get("ValidYN") != "N"
+    ]
+    return find_ids(record).get("doi") or next(iter(locations), None)
+
+
+def first_year(date: Any) -> int | None:
+    if date is None:
+        return None
+    found = re.search(r"\d{4}", date.findtext("Year") or date.findtext("MedlineDate") or "")
+    return int(found[0]) if found else None
+
+
+def is_retracted(citation: Any) -> bool:
+    notices = citation.xpath(
+        "CommentsCorrectionsList/CommentsCorrections[@RefType='RetractionIn']"
+        "|CommentsCorrectionsList/RetractionIn|CommentsCorrections/RetractionIn"
+    )
+    types = citation.findall("Article/PublicationTypeList/PublicationType")
+    return bool(notices) or "Retracted Publication" in ["".join(item.itertext()) for item in types]
 
 
 def list_columns(

@@ -153,13 +153,9 @@ class FakeBucket:
         edit_manifest: Callable[[dict[str, Any]], object] | None = None,
         complete: bool = True,
     ) -> None:
-        """List the metadata objects in two CSV files, with a manifest.
+        """List the metadata objects and ``extra_keys`` in two CSV files, with a manifest.
 
-        Args:
-            etags: other ETags than the objects' MD5, by key.
-            extra_keys: other keys to list.
-            edit_manifest: changes the manifest before it is written.
-            complete: False for an inventory without its manifest.
+        ``etags`` replace the objects' MD5s; ``edit_manifest`` changes the manifest before it is written.
         """
         rows = [
             [BUCKET, quote(key), f"{day}T00:00:00.000Z", (etags or {}).get(key, etag)]
