@@ -65,7 +65,7 @@ def parse_article(xml: bytes, flatten: bool = True, has_tables: bool = False) ->
     trimmed = xml
     for name in unread_elements:
         trimmed = _cut_elements(trimmed, name.encode())
-    text = trimmed.decode()
+    text = link_citations(trimmed.decode())
     flat_text = flatten_inline_markup(text) if flatten else text
     try:
         # Few articles have named entities, which are an error to the parser unless they are declared.
@@ -168,6 +168,18 @@ def _find_element_end(xml: bytes, start: int, name: bytes) -> int:
         else:
             position = name_end
     return position
+
+
+def link_citations(text: str) -> str:
+    """Mark up superscript numbers that are citations without a link as those with one."""
+    return _SUPERSCRIPT.sub(
+        lambda script: (
+            f'<sup><xref ref-type="bibr">{script[1]}</xref></sup>'
+            if element_text.is_citation(script)
+            else script[0]
+        ),
+        text,
+    )
 
 
 # Simple inline markup

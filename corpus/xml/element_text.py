@@ -8,7 +8,7 @@ has seen.
 
 ``10<sup>6</sup>`` becomes "10^6", as in formulas (mathml.py). A number is never joined to another without a
 mark: it would be the number 106. Charges, isotopes, ordinals and letters ("Ca2+", "H218O", "1st") are joined
-as they are.
+as they are. Numbers of citations, ``adults<sup>1,2</sup>``, are removed.
 """
 
 from __future__ import annotations
@@ -143,9 +143,11 @@ def is_exponent(before: str, script: str) -> bool:
 
 
 def mark_exponents(xml: str) -> str:
-    """Replace the tags of exponents by ``^``."""
+    """Replace the tags of exponents by ``^``, and remove superscript citations."""
 
     def mark(superscript: re.Match[str]) -> str:
+        if is_citation(superscript):
+            return ""
         if not may_be_exponent(html.unescape(superscript[1])):
             return superscript[0]
         start = superscript.start()
@@ -154,6 +156,82 @@ def mark_exponents(xml: str) -> str:
         return f"^{superscript[1].lstrip()}" if is_power else superscript[0]
 
     return _SUPERSCRIPT.sub(mark, xml) if "<sup>" in xml else xml
+
+
+# Citations: superscript numbers after a word or a stop that are no exponent, isotope, charge, ordinal or
+# chemical. ``adults<sup>1,2</sup>``, ``as was seen.<sup>4</sup> They``.
+
+_CITATION_NUMBERS = re.compile(r"\s*+\d{1,3}(?:\s*+[,;–—‐‑−-]\s*+\d{1,3})*+\s*+")
+_CITED_WORD = re.compile(r"(?:\A|[\s(“‘\"'’-])([^\W\d_][a-zà-ÿ]{2,40})\Z")
+_CITED_STOP = re.compile(r"(?:(?:[^\W\d_]{3}|[a-z]\))[.,;:!?][”’\"']?|[a-zà-ÿ]{3}[”’\"'])\Z")
+_CITED_BRACKET = re.compile(r"(?:[a-zà-ÿ]{3}|[A-Z]{3})\)\Z")
+_NUMBER_BEFORE_WORD = re.compile(r"\d(?:\s|&[^\s;&]{1,8};)[^\W\d_]+\Z")
+_AFTER_CITATION = re.compile(
+    r"(?:\s*\Z|\s+(?![=<>≤≥×+−±·/*]|&[lg]t;)|[.,;:!?)\]”’]|&(?:#x0{0,4}201[9d]|r[ds]quo);|<(?!su[bp]))"
+)
+_SQUARED_LIST: Final = """
+    acre area beta chisquare depth diameter dist distance dose feet foot gamma height inch inches lambda
+    length meter meters metre metres mile miles pixel pixels radius sigma size speed square squared stature
+    temperature theta time velocity width yard yards year years
+"""
+_SQUARED_WORDS: Final = frozenset(_SQUARED_LIST.split())
+"""Units and quantities, whose superscript 2 or 3 is a power; so is that of any word after a number."""
+_POWERS: Final = frozenset(("2", "3"))
+_RESIDUE_LIST: Final = """
+    ala arg asn asp cys gln glu gly his ile leu lys met phe pro sec ser thr trp tyr val
+"""
+_RESIDUES: Final = frozenset(_RESIDUE_LIST.split())
+_FORMATTING_TAG = re.compile("</?(?:italic|bold|i|b)>")
+_CONTEXT_CHARACTERS: Final = 60
+_MIN_CITED_WORD: Final = 4
+"""Letters of a word with one number; those of three letters are units, residues, symbols and functions."""
+
+
+def is_citation(superscript: re.Match[str]) -> bool:
+    """Return True if a superscript without markup inside is the number of a citation that has no link.
+
+    Alleles, ``<italic>bsk<sup>1</sup>``, are none: nothing in italics or right after another tag is.
+    """
+    if _CITATION_NUMBERS.fullmatch(superscript[1]) is None:
+        return False
+    xml, start, end = superscript.string, *superscript.span()
+    last_character = xml[start - 1 : start]
+    if last_character.isdigit() or last_character in ("", ">", " ", "\n"):
+        return False
+    if _AFTER_CITATION.match(xml, end) is None:
+        return False
+    before = xml[max(0, start - _CONTEXT_CHARACTERS) : start]
+    tag = before.rfind("<")
+    if tag >= 0:
+        if before.startswith(("<italic", "<i>"), tag):
+            return False
+        before = _TAG.sub("<", _FORMATTING_TAG.sub("", before))
+    if "&" in before:
+        before = html.unescape(before)
+    number = superscript[1].strip()
+    is_list = not number.isdigit()
+    if last_character.isalpha():
+        return _is_cited_word(before, number, is_list, xml[end : end + 1])
+    if last_character == ")":
+        return _CITED_BRACKET.search(before) is not None and (is_list or number not in _POWERS)
+    return _CITED_STOP.search(before) is not None
+
+
+def _is_cited_word(before: str, number: str, is_list: bool, following: str) -> bool:
+    """Return True if the numbers after a word are citations."""
+    match = _CITED_WORD.search(before)
+    if match is None:
+        return False
+    word = match[1].lower()
+    if is_list:
+        return word not in _RESIDUES
+    if len(word) < _MIN_CITED_WORD:
+        return False
+    if number not in _POWERS:
+        return True
+    if word in _SQUARED_WORDS or _NUMBER_BEFORE_WORD.search(before):
+        return False
+    return match[1] == word or following == ","
 
 
 def mark_bracketed_exponents(text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from bioshards.corpus.xml import element_text
@@ -46,4 +48,62 @@ def test_powers_are_marked(xml: str, expected: str) -> None:
     ],
 )
 def test_other_superscripts_are_unchanged(xml: str) -> None:
+    assert element_text.mark_exponents(xml) == xml
+
+
+@pytest.mark.parametrize(
+    "xml",
+    [
+        "gulls<sup>1,2</sup>.",
+        "gulls<sup>3-7,10</sup> nest",
+        "of genes<sup>1</sup>, and",
+        "worldwide.<sup>4</sup> They",
+        "as Ode,<sup>5–7</sup> we",
+        "(the common gull)<sup>1</sup>.",
+        "the group (GULL)<sup>12</sup> says",
+        "<i>Larus</i> gulls (<i>L. canus</i>)<sup>1</sup>, as",
+        "“gulls”<sup>2</sup></p>",
+        "Jean-Fran&#x000e7;ois<sup>1</sup>, Ode",
+        "per day for adults<sup>2</sup>. Terns",
+        "Smith<sup>2</sup>, Ode",
+        "and &#x0201c;gulls<sup>26,30</sup>&#x0201d; nest",
+    ],
+)
+def test_superscript_numbers_of_citations(xml: str) -> None:
+    assert element_text.mark_exponents(xml) == re.sub("<sup>.*</sup>", "", xml)
+
+
+@pytest.mark.parametrize(
+    "xml",
+    [
+        "10 cm<sup>2</sup>, as",
+        "1984 pixels<sup>2</sup>.",
+        "weight/height<sup>2</sup>.",
+        "the squared length<sup>2</sup>, as",
+        "chi-square<sup>2</sup> = 3",
+        "R<sup>2</sup> of",
+        "Tyr<sup>380</sup> and",
+        "Gly<sup>5,7</sup> and",
+        "sp<sup>3</sup> carbon",
+        "using<sup>1</sup>H NMR",
+        "Atom%<sup>15</sup>N",
+        "at 5 °C,<sup>13</sup>C NMR",
+        "Ca<sup>2+</sup>, as",
+        "SO<sub>4</sub><sup>2-</sup>.",
+        "<i>ebony<sup>1</sup></i> flies",
+        "<italic>white</italic><sup>1118</sup> flies",
+        "(weight)<sup>2</sup>.",
+        "(x + y)<sup>4</sup>.",
+        "Phyre<sup>2</sup> predicts",
+        "1<sup>st</sup> gull",
+        "IL-2<sup>1,2</sup>",
+        "<term>influenza</term><term>km<sup>2</sup></term>",
+        "density<sub>gull</sub>s<sup>2</sup>, as",
+        "of USDA<sup>1</sup> and",
+        "gulls <sup>14</sup>C",
+        "day<sup>-1</sup>.",
+        "length<sup>2</sup>+ 3",
+    ],
+)
+def test_superscript_numbers_that_are_no_citations(xml: str) -> None:
     assert element_text.mark_exponents(xml) == xml

@@ -273,7 +273,6 @@ def test_notes_begin_without_their_marks(xml: str, text: str, flatten: bool) -> 
         ("<p>sites. <sup>m</sup>CpG and <sup>m6</sup>A</p>", "sites. mCpG and m6A"),
         ("<p>at 8 <sup>o</sup>C and 25, <sup>o</sup>C</p>", "at 8 oC and 25, oC"),
         ("<p>mice. <sup>GFP</sup>Ode and lines</p>", "mice. GFPOde and lines"),
-        ("<p>cliffs.<sup>12</sup> Terns</p>", "cliffs.12 Terns"),
         ("<p>the 10, <sup>a</sup> and <sup>b</sup></p>", "the 10, a and b"),
         ("<p><xref><sup>1</sup>Terns</xref></p>", "1Terns"),
     ],
