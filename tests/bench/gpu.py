@@ -86,7 +86,8 @@ def measure_speed(case: SpeedCase, data: Sequence[str], device: torch.device, is
     """
     preset = PRESETS[case.preset]
     sets = [PretrainingDataset(folder) for folder in data]
-    fitting = [each for each in sets if each.objective in FAMILIES[preset.family].data_objectives]
+    family = FAMILIES[preset.family]  # type: ignore[index]  # a preset's is never "auto"
+    fitting = [each for each in sets if each.objective in family.data_objectives]
     if not fitting:
         raise InvalidValueError(f"no set for {preset.family} is given: add one with --data")
     dataset, folder = fitting[0], data[sets.index(fitting[0])]

@@ -54,6 +54,14 @@ TOY_BENCHMARK = Benchmark(
     download_from="nowhere",
 )
 TOY_FILES = {f"toy/{split}.tsv": CRICHTON_SAMPLE for split in ("train", "dev", "test")}
+MENTIONS = {"mentions": TOY_BENCHMARK.published_counts["mentions"]}
+
+
+def check_toys(
+    folder: Path, changed_files: dict[str, str], benchmark: Benchmark = TOY_BENCHMARK
+) -> list[CountCheck]:
+    """Check a folder with the toy files, some of which are changed."""
+    return check_benchmark(str(write_benchmark_files(folder, {**TOY_FILES, **changed_files})), benchmark)
 
 
 def get_verdicts(checks: Sequence[CountCheck]) -> dict[str, Verdict]:
@@ -65,7 +73,7 @@ def verify(folder: Path, *names: str) -> list[CountCheck]:
 
 
 def test_published_counts_are_ok(tmp_path: Path) -> None:
-    checks = check_benchmark(str(write_benchmark_files(tmp_path, TOY_FILES)), TOY_BENCHMARK)
+    checks = check_toys(tmp_path, {})
     assert set(get_verdicts(checks).values()) == {"ok"}
     assert checks[0] == CountCheck(
         *("toy", "Toys", "Nobody (1900)", "ok"),
@@ -98,10 +106,7 @@ def test_missing_split_is_said(tmp_path: Path) -> None:
 
 
 def test_additional_mention_differs(tmp_path: Path) -> None:
-    checks = check_benchmark(
-        str(write_benchmark_files(tmp_path, {**TOY_FILES, "toy/dev.tsv": f"{CRICHTON_SAMPLE}more\tB-X\n"})),
-        TOY_BENCHMARK,
-    )
+    checks = check_toys(tmp_path, {"toy/dev.tsv": f"{CRICHTON_SAMPLE}more\tB-X\n"})
     assert get_verdicts(checks) == {
         "mentions train": "ok",
         "mentions dev": "differs",
@@ -114,22 +119,12 @@ def test_additional_mention_differs(tmp_path: Path) -> None:
 
 def test_known_discrepancy_is_no_failure(tmp_path: Path) -> None:
     layout = replace(LAYOUT, known_discrepancies=(KnownDiscrepancy("mentions", "dev", 3, "a reason"),))
-    benchmark = replace(
-        TOY_BENCHMARK,
-        layouts=(layout,),
-        published_counts={"mentions": TOY_BENCHMARK.published_counts["mentions"]},
-    )
-    checks = check_benchmark(
-        str(write_benchmark_files(tmp_path, {**TOY_FILES, "toy/dev.tsv": f"{CRICHTON_SAMPLE}more\tB-X\n"})),
-        benchmark,
-    )
+    benchmark = replace(TOY_BENCHMARK, layouts=(layout,), published_counts=MENTIONS)
+    checks = check_toys(tmp_path, {"toy/dev.tsv": f"{CRICHTON_SAMPLE}more\tB-X\n"}, benchmark)
     assert get_verdicts(checks)["mentions dev"] == "known"
     assert checks[1].notes == ("not the published files or split", "a toy", "a reason")
     assert not has_failures(checks)
-    checks = check_benchmark(
-        str(write_benchmark_files(tmp_path, {**TOY_FILES, "toy/dev.tsv": f"{CRICHTON_SAMPLE * 2}"})),
-        benchmark,
-    )
+    checks = check_toys(tmp_path, {"toy/dev.tsv": CRICHTON_SAMPLE * 2}, benchmark)
     assert get_verdicts(checks)["mentions dev"] == "differs"
 
 
@@ -140,13 +135,9 @@ def test_own_splits_are_checked_by_their_sum(tmp_path: Path) -> None:
         patterns={**LAYOUT.patterns, "list": "list.txt"},
         missing_split_policies={"list": MissingSplitPolicy("ours", own_splits)},
     )
-    benchmark = replace(
-        TOY_BENCHMARK,
-        layouts=(layout,),
-        published_counts={"mentions": TOY_BENCHMARK.published_counts["mentions"]},
-    )
+    benchmark = replace(TOY_BENCHMARK, layouts=(layout,), published_counts=MENTIONS)
     changed_files = {"toy/train.tsv": CRICHTON_SAMPLE * 2, "toy/dev.tsv": "none\tO\n"}
-    checks = check_benchmark(str(write_benchmark_files(tmp_path, {**TOY_FILES, **changed_files})), benchmark)
+    checks = check_toys(tmp_path, changed_files, benchmark)
     assert get_verdicts(checks) == {
         "mentions train": "own split",
         "mentions dev": "own split",
@@ -183,7 +174,7 @@ def test_missing_benchmark_names_its_source(tmp_path: Path) -> None:
 
 def test_count_without_data_is_missing(tmp_path: Path) -> None:
     benchmark = replace(TOY_BENCHMARK, published_counts={"documents": dict.fromkeys(SPLITS, 1)})
-    checks = check_benchmark(str(write_benchmark_files(tmp_path, TOY_FILES)), benchmark)
+    checks = check_toys(tmp_path, {}, benchmark)
     assert {check.verdict for check in checks} == {"missing"}
     assert checks[0].notes[1:] == ("these files do not have documents",)
 
@@ -245,9 +236,7 @@ def test_table_shows_each_verdict_within_110_columns(tmp_path: Path) -> None:
 
 
 def test_table_of_a_benchmark(tmp_path: Path) -> None:
-    checks = check_benchmark(
-        str(write_benchmark_files(tmp_path, {**TOY_FILES, "toy/dev.tsv": "a\tO\n"})), TOY_BENCHMARK
-    )
+    checks = check_toys(tmp_path, {"toy/dev.tsv": "a\tO\n"})
     assert format_table(checks).split("\n") == [
         "toy: Toys - differs",
         "                            split             expected    actual",

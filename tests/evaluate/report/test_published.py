@@ -196,10 +196,6 @@ def test_pubmedbert_has_its_published_score() -> None:
     }
 
 
-def test_blurb_has_13_tasks_of_6_types() -> None:
-    assert (len(BLURB_TASKS), len(set(BLURB_TASKS)), len(TASKS_BY_TYPE)) == (13, 13, 6)
-
-
 @pytest.mark.parametrize("task", BLURB_TASKS)
 def test_missing_task_leaves_no_score(task: str) -> None:
     blurb = compute_blurb({name: score for name, score in PUBMEDBERT.items() if name != task})

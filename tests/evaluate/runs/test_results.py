@@ -72,29 +72,21 @@ def test_result_with_nan_score_is_not_written(tmp_path: Path) -> None:
     ("key_path", "value", "message"),
     [
         (("seed",), "0", "Expected `int`, got `str` - at `$.seed`"),
-        (("seed",), True, "Expected `int`, got `bool` - at `$.seed`"),
-        (("model",), ["tiny"], "Expected `object`, got `array` - at `$.model`"),
         (("model", "sha256"), None, "Expected `str`, got `null` - at `$.model.sha256`"),
         (("sample_sizes",), 200, "Expected `object | null`, got `int` - at `$.sample_sizes`"),
         (("main_score",), "MRR", "it has no MRR of the test set"),
         (("scores", "test"), {}, "it has no F1 of the test set"),
-        (("scores", "dev"), None, "Expected `object`, got `null` - at `$.scores[...]`"),
         (("scores", "test", "F1"), math.inf, "scores of test are not all numbers"),
         (("scores", "test", "F1"), True, "Expected `float`, got `bool` - at `$.scores[...][...]`"),
-        (("per_example_stats", "examples_sha256"), None, "at `$.per_example_stats.examples_sha256`"),
         (("per_example_stats", "test"), [[1, 2]], "not a list of equal length for each name"),
         *(
             (("per_example_stats", "test"), [*[[1]] * 5, last], message)
             for last, message in (
                 ([1, 2], "not a list of equal length for each name"),
-                (None, "Expected `array`, got `null` - at `$.per_example_stats.test[5]`"),
                 ([None], "Expected `float`, got `null` - at `$.per_example_stats.test[5][0]`"),
-                (["1"], "Expected `float`, got `str` - at `$.per_example_stats.test[5][0]`"),
-                ([True], "Expected `float`, got `bool`"),
                 ([math.nan], "not all numbers, or there are none"),
             )
         ),
-        (("per_example_stats", "test"), 6, "Expected `array`, got `int` - at `$.per_example_stats.test`"),
         (("per_example_stats", "test"), [[]] * 6, "not all numbers, or there are none"),
         (("per_example_stats", "names"), [], "not a list of equal length for each name"),
         (("provenance",), {}, "missing required field `files` - at `$.provenance`"),

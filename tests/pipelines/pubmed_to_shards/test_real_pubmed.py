@@ -5,11 +5,10 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.corpus.pubmed_oracle import PubMedOracle, as_tuples, has_formula, without_power_marks
+from tests.support.corpus.pubmed_oracle import PubMedOracle, as_tuples, without_power_marks
 from tests.support.outputs import load_documents, load_manifest
 from tests.support.real_data import DATA, needs_data
 
@@ -96,40 +95,3 @@ def test_duplicates_equal_the_oracle(tmp_path: Path, run: Run) -> None:
             expected[f"pubmed:{pmid}"] = f"pubmed:{original}"
     pairs = [line.split("\t") for line in (tmp_path / "duplicates.tsv").read_text().splitlines()[1:]]
     assert dict(pairs) == expected
-
-
-def test_each_file_alone_equals_the_oracle(tmp_path: Path) -> None:
-    """Parse all records of every file, one file at a time, without resolving versions."""
-    from bioshards.corpus.pubmed import citation, documents
-    from tests.support.corpus.pubmed_oracle import parse_root
-
-    compared = 0
-    for path in _list_pubmed_files():
-        tree = parse_root(path)
-        records = [tree] if tree.tag in ("PubmedArticle", "MedlineCitation") else list(tree.iterchildren("*"))
-        with path.open("rb") as file:
-            raw_records = list(documents.iter_records(file))
-        assert [element for element, _ in raw_records] == [record.tag for record in records]
-        for (element, raw), record in zip(raw_records, records, strict=True):
-            if element not in ("PubmedArticle", "MedlineCitation"):
-                continue
-            medline_citation: Any = (
-                record if record.tag == "MedlineCitation" else record.find("MedlineCitation")
-            )
-            if not medline_citation.findtext("PMID").isdecimal():
-                continue
-            parsed = citation.parse_citation(raw)
-            assert parsed.pmid == int(medline_citation.findtext("PMID"))
-            if has_formula(medline_citation):
-                continue
-            title = medline_citation.find("Article/ArticleTitle")
-            title_text = "" if title is None else "".join(title.itertext())
-            assert without_power_marks(parsed.title) == without_power_marks(title_text)
-            abstract_texts = [
-                "".join(item.itertext()) for item in medline_citation.findall("Article/Abstract/AbstractText")
-            ]
-            assert list(map(without_power_marks, (section.text for section in parsed.abstract))) == list(
-                map(without_power_marks, abstract_texts)
-            )
-            compared += 1
-    assert compared > 3700
