@@ -7,7 +7,6 @@ import io
 import random
 import struct
 import tarfile
-import tracemalloc
 import zipfile
 import zlib
 from collections import Counter
@@ -24,6 +23,7 @@ from bioshards.corpus.errors import BadFileError
 from bioshards.corpus.jats.article_stream import iter_articles
 from bioshards.corpus.xml import decoder
 from tests.support.corpus.archive_bytes import ArchiveFiles, TrickleReader, pack_tar, pack_tar_gz, pack_zip
+from tests.support.memory import measure_peak_memory
 
 FIRST_ARTICLE = b"<article><front/><body><p>One.</p></body></article>"
 SECOND_ARTICLE = "<article><body><p>Naïve β-cells.</p></body></article>".encode()
@@ -577,16 +577,6 @@ def test_zip_within_a_truncated_zip_is_not_read_instead() -> None:
 
 
 # Bounds
-
-
-def measure_peak_memory(job: Callable[[], object]) -> int:
-    """Return the maximum number of bytes allocated by Python during the job."""
-    tracemalloc.start()
-    try:
-        job()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("kind", [b"x", b"g", b"L", b"K"])

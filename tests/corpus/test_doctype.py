@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import tracemalloc
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +18,7 @@ from bioshards.corpus.xml import decoder
 from bioshards.corpus.xml.decoder import resolve_doctype
 from bioshards.corpus.xml.element_text import text_content
 from tests.support.hypothesis_profiles import examples
+from tests.support.memory import measure_peak_memory
 
 
 def resolve(data: bytes, step: int = 1 << 20) -> bytes:
@@ -37,9 +37,7 @@ def read_article(data: bytes) -> str:
 
 HARMLESS = {
     "nothing": ("", "x", "x"),
-    "white space": (" \n\t ", "x", "x"),
     "a character": ('<!ENTITY mgr "&#956;">', "5 &mgr;g", "5 μg"),
-    "a character by its hexadecimal number": ("<!ENTITY agr '&#x3B1;' >", "&agr;&agr;", "αα"),
     "a character as it is": ('<!ENTITY agr "α">', "&agr;", "α"),
     "another character than the standard's": ('<!ENTITY alpha "a">', "&alpha;", "a"),
     "the first of two declarations": ('<!ENTITY a1 "1"><!ENTITY a1 "2">', "&a1;", "1"),
@@ -60,7 +58,6 @@ HARMLESS = {
     "an entity of its own name": ('<!ENTITY x.y-1 "z">', "&x.y-1;", "z"),
     "a notation": ('<!NOTATION GIF SYSTEM "viewer"><!NOTATION T PUBLIC "-//X//T//EN">', "x", "x"),
     "a figure": ('<!NOTATION TIF SYSTEM ""><!ENTITY f1 SYSTEM "f1.tif" NDATA TIF>', "x", "x"),
-    "a figure with a public id": ("<!ENTITY f1 PUBLIC '-//X' \"f1.tif\" NDATA TIF >", "x", "x"),
     "an element and its attributes": (
         "<!ELEMENT article (p|(sec+))*><!ATTLIST p id ID #IMPLIED kind (a|b) 'a' xml:lang CDATA \"]>\">",
         "x",
@@ -113,7 +110,6 @@ REFUSED = {
     "an entity of one of the standard": '<!ENTITY a "&alpha;">',
     "an entity made of its characters": '<!ENTITY a "ha"><!ENTITY b "&#38;a;&#38;a;">',
     "markup": '<!ENTITY a "<b>x</b>">',
-    "markup made of its characters": '<!ENTITY a "&#60;b/>">',
     "an ampersand": '<!ENTITY a "x & y">',
     "an ampersand by its number": '<!ENTITY a "x &#38; y">',
     "a long text": f'<!ENTITY a "{"x" * 65}">',
@@ -122,11 +118,9 @@ REFUSED = {
     "an external entity": '<!ENTITY a SYSTEM "file:///etc/hostname">',
     "an external entity with a public id": '<!ENTITY a PUBLIC "-//X" "http://h.example/a">',
     "a parameter entity": "<!ENTITY % a \"<!ENTITY b 'x'>\">",
-    "an external parameter entity": '<!ENTITY % a SYSTEM "http://h.example/a">%a;',
     "a reference to a parameter entity": "%a;",
     "a reference in a declaration": "<!ELEMENT article %a;>",
     "a reference in a text": '<!ENTITY a "%b;">',
-    "text": "x",
     "markup between declarations": "<article/>",
     "an open declaration": '<!ENTITY a "x"',
     "an unknown declaration": "<!SHORTREF a b>",
@@ -158,13 +152,13 @@ BILLION_LAUGHS = "<!ENTITY l0 'lol'>" + "".join(
 
 def test_entity_bombs_are_refused_at_once() -> None:
     for subset in (BILLION_LAUGHS, f'<!ENTITY a "{"a" * 50_000}">'):
-        tracemalloc.start()
-        try:
+        data = declare(subset, "&l9;&a;" * 10_000)
+
+        def resolve_bomb(data: bytes = data) -> None:
             with pytest.raises(BadFileError, match="dtd-declarations"):
-                resolve(declare(subset, "&l9;&a;" * 10_000))
-            assert tracemalloc.get_traced_memory()[1] < 2_000_000
-        finally:
-            tracemalloc.stop()
+                resolve(data)
+
+        assert measure_peak_memory(resolve_bomb) < 2_000_000
 
 
 def test_quadratic_blow_up_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

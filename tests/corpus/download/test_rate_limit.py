@@ -15,7 +15,6 @@ import textwrap
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ import pytest
 from bioshards.corpus.download import rate_limit
 from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.storage.retry import MAX_RETRY_AFTER_SECONDS
+from tests.support.servers.http_connections import Clock
 
 pytestmark = pytest.mark.usefixtures("own_temporary_folder")
 
@@ -52,26 +52,6 @@ def is_readable(child: subprocess.Popen[str], seconds: float = 0.05) -> bool:
     """Return True if the child writes a line within some seconds."""
     assert child.stdout
     return bool(select.select([child.stdout], [], [], seconds)[0])
-
-
-class Clock:
-    """A clock that advances only while somebody sleeps; ``slept`` is the total in seconds.
-
-    ``before_sleep`` is called before each sleep.
-    """
-
-    def __init__(self) -> None:
-        self.now, self.slept = 2e9, 0.0
-        self.before_sleep: Callable[[], None] = lambda: None
-
-    def time(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        assert seconds >= 0
-        self.before_sleep()
-        self.now += seconds
-        self.slept += seconds
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -17,6 +16,7 @@ from bioshards.corpus.jats.article_stream import iter_articles
 from bioshards.corpus.xml import decoder
 from bioshards.corpus.xml.element_stream import check_length
 from tests.support.corpus.archive_bytes import TrickleReader
+from tests.support.memory import measure_peak_memory
 
 XLINK = b'xmlns:xlink="http://www.w3.org/1999/xlink"'
 DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -344,15 +344,10 @@ def test_memory_does_not_grow_with_the_package() -> None:
     article = b"<article>" + b"<p>x y z</p>" * 10_000 + b"</article>"
     data = gzip.compress(build_package(*[article] * 300), 1)  # 36 MB
 
-    def count_articles() -> int:
-        return sum(1 for _ in iter_articles(io.BytesIO(data)))
+    def count_articles() -> None:
+        assert sum(1 for _ in iter_articles(io.BytesIO(data))) == 300
 
-    tracemalloc.start()
-    try:
-        assert count_articles() == 300
-        assert tracemalloc.get_traced_memory()[1] < 4_000_000
-    finally:
-        tracemalloc.stop()
+    assert measure_peak_memory(count_articles) < 4_000_000
 
 
 def test_deeply_nested_containers_raise() -> None:

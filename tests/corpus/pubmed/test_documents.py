@@ -11,7 +11,6 @@ import gzip
 import io
 import random
 import re
-import tracemalloc
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -33,6 +32,7 @@ from bioshards.corpus.xml.element_stream import check_length
 from tests.support.corpus.archive_bytes import TrickleReader
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.hypothesis_profiles import examples
+from tests.support.memory import measure_peak_memory
 
 Records = list[tuple[str, bytes]]
 
@@ -325,25 +325,18 @@ PARAMETER_ENTITY = (
 BAD_FILES = {
     "no bytes": (b"", "empty-file"),
     "text": (b"Sorry, the server is busy.", "not-xml"),
-    "json": (b'{"error": "not found"}', "not-xml"),
     "binary": (bytes(range(256)) * 8, "not-xml"),
-    "zero bytes": (bytes(3000), "not-xml"),
-    "white space": (b" \n\t " * 20, "not-xml"),
-    "only a declaration": (DECLARATION, "not-xml"),
     "only a doctype": (DECLARATION + DOCTYPE, "not-xml"),
     "text before the root": (b"Hello <PubmedArticleSet/>", "not-xml"),
     "an unclosed doctype": (b"<!DOCTYPE PubmedArticleSet <PubmedArticleSet/>", "not-xml"),
     "an old web page": (b"<!doctype html><html><p>Not here", "not-xml"),
     "a web page": (b'<!DOCTYPE html>\n<html lang="en"><body>Not here</body></html>', "wrong-root"),
-    "a storage error": (b'<?xml version="1.0"?><Error><Code>NoSuchKey</Code></Error>', "wrong-root"),
     "full text": (b"<article><front/></article>", "wrong-root"),
     "a root with the same prefix": (b"<PubmedArticleSets/>", "wrong-root"),
     "an entity bomb": (ENTITY_BOMB, "dtd-declarations"),
     "an external entity": (EXTERNAL_ENTITY, "dtd-declarations"),
     "a parameter entity": (PARAMETER_ENTITY, "dtd-declarations"),
     "no end of the root": (b"<PubmedArticleSet>" + FIRST, "truncated-xml"),
-    "no end of a record": (b"<PubmedArticleSet>" + FIRST + b"<PubmedArticle><A>", "truncated-xml"),
-    "half an end tag": (b"<PubmedArticleSet>" + FIRST[:-3], "truncated-xml"),
     "half the root's end tag": (b"<PubmedArticleSet>" + FIRST + b"</PubmedArt", "truncated-xml"),
     "the root's end tag without its bracket": (
         b"<PubmedArticleSet>" + FIRST + b"</PubmedArticleSet ",
@@ -353,27 +346,22 @@ BAD_FILES = {
     "an open comment after the root": (b"<PubmedArticleSet/><!-- ", "truncated-xml"),
     "an open section": (b"<PubmedArticleSet><PubmedArticle><![CDATA[ ]] >", "truncated-xml"),
     "an open instruction": (b"<PubmedArticleSet><?x >", "truncated-xml"),
-    "a lone record without end": (b"<PubmedArticle><A/>", "truncated-xml"),
     "text between records": (
         b"<PubmedArticleSet>" + FIRST + b" stray " + FIRST + b"</PubmedArticleSet>",
         "malformed-xml",
     ),
-    "text before the first record": (b"<PubmedArticleSet>stray" + FIRST, "malformed-xml"),
     "text before the root's end": (
         b"<PubmedArticleSet>" + FIRST + b"&amp;</PubmedArticleSet>",
         "malformed-xml",
     ),
     "content after the root": (b"<PubmedArticleSet></PubmedArticleSet>" + FIRST, "malformed-xml"),
     "two files in one": (PLAIN + PLAIN.removeprefix(DECLARATION), "malformed-xml"),
-    "text after the root": (b"<PubmedArticleSet></PubmedArticleSet>\n\n.", "malformed-xml"),
-    "content after an empty root": (b"<PubmedArticleSet/>" + FIRST, "malformed-xml"),
     "content after a lone record": (FIRST + FIRST, "malformed-xml"),
     "the wrong end tag": (b"<PubmedArticleSet>" + FIRST + b"</MedlineCitationSet>", "malformed-xml"),
     "an additional end tag": (
         b"<PubmedArticleSet>" + FIRST + b"</PubmedArticle></PubmedArticleSet>",
         "malformed-xml",
     ),
-    "an end tag after a lone record": (FIRST + b"</PubmedArticle>", "malformed-xml"),
     "text far after the last record": (build_set(FIRST, b" " * 5000, b"stray"), "malformed-xml"),
     "an unknown encoding": (b"<?xml version='1.0' encoding='klingon'?><PubmedArticleSet/>", "bad-encoding"),
     "half a utf-16 character": ("<PubmedArticleSet/>".encode("utf-16") + b"\n", "bad-encoding"),
@@ -501,13 +489,8 @@ def test_file_above_the_size_limit_is_too_large(monkeypatch: pytest.MonkeyPatch)
 def test_gzip_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = gzip.compress(b"<PubmedArticleSet>" + b" " * 30_000_000)
     monkeypatch.setattr(decoder, "MAX_FILE_BYTES", 1_000_000)
-    tracemalloc.start()
-    try:
-        assert catch_error(bomb).reason == "too-large"
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 10_000_000
+    assert measure_peak_memory(lambda: catch_error(bomb)) < 10_000_000
+    assert catch_error(bomb).reason == "too-large"
 
 
 def test_record_above_the_size_limit_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:

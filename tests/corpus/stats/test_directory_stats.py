@@ -26,7 +26,6 @@ from tests.support.corpus.manifests import of_documents, of_mirror
 from tests.support.corpus.stats_directories import (
     FUNNEL,
     VOCABULARY_MANIFEST,
-    WORDS_MANIFEST,
     make_stats_document,
     write_document_shards,
     write_manifest_file,
@@ -193,7 +192,6 @@ def test_unfinished_directory_is_refused(documents_dir: Path, tmp_path: Path) ->
         ({"pipeline": ["vocab"]}, "it is not of bioshards"),
         ({"pipeline": "another"}, "it was made by another. Give an output of pubmed_to_shards"),
         (MIRROR, "it was made by fetch. Give an output of pubmed_to_shards, pmc_to_shards"),
-        (WORDS_MANIFEST, "it was made by shards_to_words. Give an output of"),
         (VOCABULARY_MANIFEST, "it was made by vocab. Give an output of"),
         ({**DOCUMENTS, "outputs": "?"}, "is not as pmc_to_shards writes it: Expected `array`, got `str`"),
         ({**VOCABULARY_MANIFEST, "schema_version": 3}, "schema_version 3, this is schema_version 2"),

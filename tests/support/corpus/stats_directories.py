@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.manifest import (
-    InputAbstracts,
     InputWords,
     OutputFile,
     PretrainingCounts,
@@ -30,7 +29,6 @@ from tests.support.corpus.manifests import (
     FILES,
     of_pretraining,
     of_vocabulary,
-    of_words,
     put_documents,
 )
 from tests.support.outputs import save_manifest
@@ -69,11 +67,6 @@ def write_manifest_file(folder: Path, found: Any) -> Path:
 
 
 FUNNEL = {"records": 5, "dropped: no-abstract": 2, "kept": 3}
-
-
-WORDS_MANIFEST = msgspec.to_builtins(
-    of_words([Shard("words.tsv", 2, 4567, "x")], [InputAbstracts("x", 1, 1234)])
-)
 
 
 VOCABULARY_MANIFEST = msgspec.to_builtins(

@@ -36,6 +36,28 @@ def open_connection(
     return make_server(url, retry_policy).connect()
 
 
+class Clock:
+    """A clock that advances only while somebody sleeps, or as a test sets it.
+
+    ``slept`` is the total in seconds; ``before_sleep`` is called before each sleep.
+    """
+
+    def __init__(self) -> None:
+        self.now, self.slept = 2e9, 0.0
+        self.before_sleep: Callable[[], None] = lambda: None
+
+    def time(self) -> float:
+        return self.now
+
+    monotonic = time
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds >= 0
+        self.before_sleep()
+        self.now += seconds
+        self.slept += seconds
+
+
 class CannedServer:
     """A server that sends each request the next of the given responses, byte for byte, and closes.
 
