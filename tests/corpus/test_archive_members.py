@@ -294,7 +294,7 @@ HOSTILE_NAMES = [
     "PMC\n1.xml",
     "PMC\x1b[2J.xml",
     "PMC\u202elmx.xml",
-    "n" * 5000 + ".xml",
+    "n" * 4093 + ".xml",
 ]
 
 
@@ -351,7 +351,7 @@ def test_names_similar_to_hostile_ones_are_accepted() -> None:
         ("a..b/..PMC/PMC1..2.xml", FIRST_ARTICLE),
         ("PMC1:2.xml", FIRST_ARTICLE),
         ("Größe 2.xml", FIRST_ARTICLE),
-        ("n" * (archives.MAX_NAME_LENGTH - 4) + ".xml", FIRST_ARTICLE),
+        ("n" * 4092 + ".xml", FIRST_ARTICLE),
     ]
     assert unpack(pack_tar(files), "a.tar") == files
     assert unpack(pack_zip(files), "a.zip") == files

@@ -106,16 +106,6 @@ def test_unordered_results_are_returned_as_completed() -> None:
     assert finished == ["c", "b", "a"]
 
 
-def test_result_may_be_an_exception_object() -> None:
-    """Only raised errors end the iteration."""
-
-    def work(_: Connection, item: int) -> Exception:
-        return ValueError(item)
-
-    results = DownloadPool(UNUSED_SERVER, 2).map_unordered(work, range(3))
-    assert sorted(str(error) for _, error in results) == ["0", "1", "2"]
-
-
 # Errors and early shutdown.
 
 
@@ -193,15 +183,6 @@ def test_more_threads_than_slots_take_turns() -> None:
     work = RecordingWork()
     assert len(list(DownloadPool(two_slots, 6).map_unordered(work, range(40)))) == 40
     assert work.max_concurrent == 2
-
-
-@pytest.mark.usefixtures("shorten_turns")
-def test_every_thread_gets_a_turn() -> None:
-    one_slot = Server(UNUSED_SERVER.base_url, UNUSED_SERVER.user_agent, RateLimiter("nobody", 1, 1000))
-    work = RecordingWork(seconds=0.02)
-    assert len(list(DownloadPool(one_slot, 3).map_unordered(work, range(40)))) == 40
-    assert work.max_concurrent == 1
-    assert len(work.connections) > 1
 
 
 @pytest.mark.usefixtures("shorten_turns")

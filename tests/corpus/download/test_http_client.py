@@ -766,13 +766,3 @@ def test_refused_connection_is_unreachable() -> None:
     with open_connection(url) as connection, pytest.raises(UnreachableError, match=r"refused.*tried 4 times"):
         connection.read(url, 100)
     assert time.monotonic() - started < 20
-
-
-def test_unknown_host_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail_to_resolve(*_: object, **__: object) -> None:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", fail_to_resolve)
-    url = "http://files.example.org/"
-    with open_connection(url) as connection, pytest.raises(UnreachableError, match="service not known"):
-        connection.read(url, 100)

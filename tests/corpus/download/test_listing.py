@@ -395,14 +395,6 @@ def test_gaps_in_the_numbers_are_reported() -> None:
     assert pubmed.select_files(parse_spec("pubmed:updates"), [], updates).notices[0].count("pubmed31n00") == 2
 
 
-def test_many_gaps_are_counted() -> None:
-    [notice] = pubmed.select_files(
-        parse_spec("pubmed:baseline"), list_pubmed_files(31, *range(1, 999, 2)), []
-    ).notices
-    assert notice.count(",") == 4
-    assert "(and 493 more): 498 file(s)" in notice
-
-
 README = "The complete baseline consists of files pubmed31n0001.xml through pubmed31n{0}.xml. It is ..."
 
 

@@ -202,22 +202,6 @@ def test_options_of_lines_and_parts() -> None:
     assert documents == [build_document(BLOCKS)] * 3, "a builder can be used again"
 
 
-def test_titles_can_be_left_out_of_the_sentences() -> None:
-    document = build_document(BLOCKS, titles=False)
-    assert document.title == "Sleep in mice. A trial."
-    assert document.sentences == build_document(BLOCKS).sentences[2:]
-    assert document.sections[0] == ("Abstract > Background", 0)
-    assert (document.num_words, document.num_characters) == (29 - 5, 138 - 22)
-
-
-@pytest.mark.parametrize("titles", [True, False])
-def test_article_without_a_title(titles: bool) -> None:
-    document = build_document(BLOCKS[1:], titles=titles)
-    assert document.title == ""
-    assert document.sections[0] == ("Abstract > Background", 0)
-    assert build_document([], titles=titles).sentences == []
-
-
 # Parts
 
 

@@ -156,18 +156,6 @@ def test_file_without_read_permission_is_rejected(tmp_path: Path) -> None:
     assert list_outcomes(folder) == ["unreadable", "pmc:PMC2.1"]
 
 
-def test_broken_symlink_and_the_end_of_a_truncated_set_are_rejected(tmp_path: Path) -> None:
-    articles = pack_articles(small_article(2), small_article(3))[:-30]
-    folder = write_files(tmp_path / "in", {"PMC1.xml": small_article(1), "mine.xml": articles})
-    (folder / "PMC9.xml").symlink_to(tmp_path / "gone.xml")
-    assert summarize_records(read_records(folder)) == [
-        ("PMC1.xml", 0, "pmc:PMC1.1"),
-        ("PMC9.xml", 1, "unreadable"),
-        ("in/mine.xml", 0, "pmc:PMC2.1"),
-        ("in/mine.xml", 1, "truncated-xml"),
-    ]
-
-
 def test_article_list_decides_which_articles_of_a_mirror_are_read(tmp_path: Path) -> None:
     """One that it lists and is missing is rejected, and one that it does not list is not read."""
     inner = tmp_path / "pmc" / "selected"
@@ -243,20 +231,6 @@ def test_malformed_article_of_a_package_does_not_affect_the_others(tmp_path: Pat
         )
     ]
     assert records[1].raw == bad
-
-
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (gzip.compress(pack_articles(small_article(1), small_article(2)))[:-10], "truncated-gzip"),
-        (pack_articles(small_article(1), b"stray text", small_article(2)), "malformed-xml"),
-    ],
-)
-def test_damaged_package_raises(tmp_path: Path, data: bytes, reason: str) -> None:
-    folder = write_files(tmp_path, {"PMC1_PMC9.xml.gz": data})
-    with pytest.raises(BadFileError) as error_info:
-        read_records(folder)
-    assert error_info.value.reason == reason
 
 
 ARCHIVES: dict[str, Callable[[list[tuple[str, bytes]]], bytes]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -168,19 +168,6 @@ def test_many_sources_and_high_positions() -> None:
     assert resolve(files, 1) == expected
 
 
-@pytest.mark.parametrize("num_buckets", [1, 5])
-def test_sources_are_read_once_in_order(num_buckets: int) -> None:
-    read_indexes: list[int] = []
-
-    def read_sources() -> Iterator[pa.Table]:
-        for index in range(4):
-            read_indexes.append(index)
-            yield make_table([(1, 1, 0, False)])
-
-    assert find_dropped_versions(read_sources(), num_buckets)["source"].to_pylist() == [0, 1, 2]
-    assert read_indexes == [0, 1, 2, 3]
-
-
 # Rule of PMC
 
 
@@ -222,10 +209,6 @@ def test_highest_version_of_an_article_is_live(files: list[list[tuple[int, int]]
 def test_number_of_buckets(num_keys: int, num_buckets: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decision_steps, "KEYS_PER_BUCKET", 10)
     assert count_buckets(num_keys) == num_buckets
-
-
-def test_all_of_pubmed_takes_twelve_buckets() -> None:
-    assert count_buckets(45_000_000) == 12
 
 
 DecisionRows = list[tuple[int, str, str | None, float | None]]

@@ -162,27 +162,6 @@ def test_labels_of_abstract_sections(attributes: str, label: str | None, content
     )
 
 
-def test_abstract_consists_of_its_abstract_texts() -> None:
-    text = (
-        "<Abstract>\n <AbstractText Label='A'>One.</AbstractText><AbstractText/>\n<AbstractText Label='B'/>"
-        "<AbstractText></AbstractText><AbstractText>Two <i>x</i>.</AbstractText>"
-        "<CopyrightInformation>© A &amp; B</CopyrightInformation></Abstract>"
-    )
-    other = (
-        "<OtherAbstract Type='Publisher' Language='ger'><AbstractText>Anders.</AbstractText></OtherAbstract>"
-    )
-    expected = (
-        AbstractSection("A", "One."),
-        AbstractSection(None, ""),
-        AbstractSection("B", ""),
-        AbstractSection(None, ""),
-        AbstractSection(None, "Two x."),
-    )
-    assert parse_record(small_record_xml(abstract_xml=text, extra_xml=other)).abstract == expected
-    assert parse_record(small_record_xml(abstract_xml="", extra_xml=other)).abstract == ()
-    assert parse_record(small_record_xml(abstract_xml="<Abstract/>", extra_xml=other)).abstract == ()
-
-
 OTHER_ABSTRACTS = (
     "<OtherAbstract Type='Publisher' Language='ger'><AbstractText>Anders.</AbstractText></OtherAbstract>"
     "\n<OtherAbstract Language = 'eng' Type='PIP' ><AbstractText Label='AIM'>To <i>see</i>.</AbstractText>"

@@ -230,13 +230,6 @@ def test_comments_and_cdata_equal_lxml() -> None:
     assert canonicalize_records(list_records(MARKED_UP)) == parse_with_lxml(MARKED_UP)
 
 
-def test_records_longer_than_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoder, "BLOCK_BYTES", 1000)
-    long = b"<PubmedArticle>" + b"<A>a word and another</A>" * 4000 + b"</PubmedArticle>"
-    data = b"<PubmedArticleSet>" + FIRST + long + FIRST + b"</PubmedArticleSet>"
-    assert list_records(data) == [("PubmedArticle", FIRST), ("PubmedArticle", long), ("PubmedArticle", FIRST)]
-
-
 # Compression
 
 
@@ -249,12 +242,6 @@ def test_zero_bytes_between_gzip_members_do_not_depend_on_the_size_of_reads() ->
         except BadFileError as error:
             outcomes.add(error.reason)
     assert len(outcomes) == 1
-
-
-def test_gzip_blocks_that_unpack_to_more_than_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = b"<PubmedArticleSet>" + FIRST * 3000 + b"</PubmedArticleSet>"
-    monkeypatch.setattr(decoder, "BLOCK_BYTES", 500)
-    assert list_records(gzip.compress(data, mtime=0)) == [("PubmedArticle", FIRST)] * 3000
 
 
 # Roots

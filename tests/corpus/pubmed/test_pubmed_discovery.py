@@ -315,16 +315,6 @@ def test_missing_numbers_and_several_years_are_said(
     assert check_numbers(sources, also) == notices
 
 
-def test_many_gaps_are_counted() -> None:
-    sources = [create_source(f"/in/medline09n{number:04d}.xml") for number in range(1, 30, 2)]
-    [notice] = check_numbers(sources, ())
-    assert (
-        "no medline09n0002, medline09n0004, medline09n0006, medline09n0008, medline09n0010 (and 9 more)"
-        in notice
-    )
-    assert ": 14 of the files up to medline09n0029 are missing" in notice
-
-
 # Missing inputs
 
 

@@ -399,30 +399,11 @@ def test_columns_of_the_command_line() -> None:
         PubMedConfig(columns=("mesh", "nlm_id"))
 
 
-def test_titles_can_be_left_out_of_the_sentences() -> None:
-    document = build_document(CITATION, PubMedConfig(titles=False))
-    assert document.title == "Sleep in mice. A trial."
-    assert document.sentences == ["Mice sleep.", "We asked why.", "They were tired."]
-    assert document.sections == [("Abstract > BACKGROUND", 0), ("Abstract", 2)]
-    assert (document.num_words, document.num_characters) == (8, 11 + 13 + 16)
-
-
 def test_section_labels_option() -> None:
     document = build_document(CITATION, PubMedConfig(section_labels=True, titles=False))
     assert document.sentences == ["BACKGROUND: Mice sleep.", "We asked why.", "They were tired."]
     assert document.sections == [("Abstract > BACKGROUND", 0), ("Abstract", 2)]
     assert document.num_words == 9
-
-
-def test_empty_sections_are_skipped() -> None:
-    sections = (
-        AbstractSection("AIM", " \n"),
-        AbstractSection("RESULTS", "It worked."),
-        AbstractSection("END", ""),
-    )
-    document = build_document(build_citation(abstract=sections), PubMedConfig(section_labels=True))
-    assert document.sections == [("Abstract > RESULTS", 2)]
-    assert document.sentences[2:] == ["RESULTS: It worked."]
 
 
 def test_white_space_is_collapsed() -> None:

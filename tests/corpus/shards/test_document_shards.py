@@ -338,26 +338,6 @@ def test_shard_that_is_no_parquet_is_named_even_if_its_manifest_agrees(tmp_path:
         list(document_shards.read_directory(FILES, str(tmp_path)))
 
 
-@pytest.mark.parametrize("has_shards", [False, True])
-def test_unfinished_directory_is_refused_with_advice(tmp_path: Path, has_shards: bool) -> None:
-    folder = tmp_path / "corpus"
-    if has_shards:
-        publish_shards(folder)
-        (folder / "manifest.json").unlink()
-    with pytest.raises(FileNotFoundError) as caught:
-        list(document_shards.read_directory(FILES, str(folder)))
-    message = str(caught.value)
-    assert str(folder) in message
-    assert ("no manifest.json" if folder.exists() else "does not exist: it is not a finished") in message
-    assert "--output of a completed run" in message
-    assert "rerun the command" in message
-
-
-def test_directory_on_an_object_store_must_be_copied() -> None:
-    with pytest.raises(FileNotFoundError, match=r"is on an object store.*: copy it first"):
-        document_shards.read_documents_manifest(LocalStorage(), "gs://bucket/out")
-
-
 def test_output_of_another_format_is_refused(tmp_path: Path) -> None:
     publish_shards(tmp_path)
     manifest = load_manifest(tmp_path)

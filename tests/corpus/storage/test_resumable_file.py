@@ -87,17 +87,6 @@ def test_final_name_appears_or_is_replaced_with_commit(path: Path) -> None:
     assert path.read_bytes() == b"new"
 
 
-def test_partial_is_resumed(path: Path) -> None:
-    leave_partial(path, b"some ")
-    with LocalStorage().open_resumable(str(path), "v1") as partial:
-        assert partial.size == 5
-        assert b"".join(partial.read_blocks()) == b"some "
-        partial.write(b"bytes")
-        assert b"".join(partial.read_blocks()) == b"some bytes"
-        partial.commit()
-    assert path.read_bytes() == b"some bytes"
-
-
 def test_partial_can_be_restarted_while_it_is_read(path: Path) -> None:
     leave_partial(path, b"x" * (3 << 20))
     with LocalStorage().open_resumable(str(path), "v1") as partial:

@@ -220,17 +220,6 @@ def test_mirror_follows_changes_of_the_filter(fetch: RangeFetch) -> None:
     assert fetch.list_articles() == ["PMC1.1", "PMC2.9", "PMC2.10", "PMC8.1", "PMC11.1"]
 
 
-def test_range_without_remaining_articles_is_emptied(fetch: RangeFetch) -> None:
-    fetch(number=1)
-    fetch.bucket.remove(12_345)
-    fetch.bucket.publish_inventory("2026-09-05")
-    bucket_inventory.update_inventory(FILES, fetch.mirror, FolderConnection(fetch.bucket.root), BASE_URL)
-    assert bucket_inventory.list_ranges(FILES, fetch.mirror) == [0]
-    assert article_ranges.list_ranges(FILES, fetch.mirror) == [0, 1]
-    assert fetch(number=1).removed == 1
-    assert fetch.list_articles(1) == []
-
-
 def test_unrelated_files_are_kept(fetch: RangeFetch) -> None:
     unrelated = Path(fetch.mirror, "pmc/xml/PMC0000xxxx/notes.txt")
     unrelated.parent.mkdir(parents=True)

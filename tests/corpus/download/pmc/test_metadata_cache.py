@@ -410,15 +410,6 @@ def test_object_over_the_size_limit_is_refused(update: RangeUpdates) -> None:
     assert update().failures[0].reason == "refused"
 
 
-def test_known_metadata_is_kept_when_its_change_fails(update: RangeUpdates) -> None:
-    first = update()
-    update.bucket.put_article(FakeArticle(1, licence="CC BY-NC"))
-    update.bucket.publish_inventory("2026-09-05")
-    update.connection.faults["metadata/PMC1.1.json"] = [RefusedError("403")]
-    assert update().table == first.table
-    assert update().table["licence"].to_pylist()[0] == "CC-BY-NC"
-
-
 def test_unreachable_bucket_ends_the_update_and_what_was_read_is_saved(update: RangeUpdates) -> None:
     create_bucket(update.bucket.root, [FakeArticle(number) for number in range(100, 300)], "2026-09-05")
     for number in range(150, 300):
