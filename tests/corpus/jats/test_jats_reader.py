@@ -168,14 +168,6 @@ def test_article_list_decides_which_articles_of_a_mirror_are_read(tmp_path: Path
     assert read_records(folder)[1].file == missing.name
 
 
-def test_sample_is_read_without_rejections() -> None:
-    records = read_records(SAMPLE)
-    assert not [record for record in records if record.error]
-    ids = {get_document(record).id for record in records}
-    assert ids >= {"pmc:PMC9990001.1", "pmc:PMC9990013.1", "pmc:PMC9990014.2", "pmc:PMC9990018.1"}
-    assert len(ids) == len(records) == 20
-
-
 # Dropped articles
 
 

@@ -348,19 +348,6 @@ def test_titles_are_compared_with_no_titles(tmp_path: Path, run: Run) -> None:
     assert read_duplicates(tmp_path / "out") == {"pubmed:3": "pubmed:1"}
 
 
-def test_dedup_is_off_by_default(tmp_path: Path, run: Run) -> None:
-    inputs = write_input_files(
-        tmp_path / "in", pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(2, SLEEP))
-    )
-    output = tmp_path / "out"
-    assert run("--input", inputs, "--output", output) == 0
-    assert load_documents(output).keys() == {"pubmed:1", "pubmed:2"}
-    assert load_manifest(output)["config"]["dedup"] == "none"
-    assert load_manifest(output)["duplicates"] == []
-    assert not list(output.rglob("*duplicates*"))
-    assert not list(output.rglob("*.digests"))
-
-
 # Reproducibility and updates
 
 
