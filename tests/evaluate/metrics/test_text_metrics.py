@@ -41,60 +41,37 @@ from tests.support.real_data import DATA, needs_data
 CHEMPROT = ("false", "CPR:3", "CPR:4", "CPR:5", "CPR:6", "CPR:9")
 HALLMARKS = tuple(f"hallmark {number}" for number in range(10))
 SCORE_NAMES = ("precision", "recall", "F1")
+YES_NO_NAMES = [f"{answer} {name}" for answer in ("yes", "no") for name in SCORE_NAMES]
 
 
 def decode_labels(codes: LabelCodes, labels: Sequence[str]) -> list[str]:
     return [labels[code] for code in codes]
 
 
-@pytest.mark.parametrize("negative", ["false", None])
-def test_micro_f1_ignores_the_negative_class(negative: str | None) -> None:
-    gold, predicted = random_classifications(2, 6, (1000, 12))
-    counted_classes = slice(1 if negative else 0, None)
-    sides = [one_hot(side, 6)[..., counted_classes] for side in (gold, predicted)]
+@pytest.mark.parametrize(
+    ("metric", "labels", "num_negative", "names"),
+    [
+        (micro_f1(CHEMPROT, "false"), CHEMPROT, 1, [*SCORE_NAMES, "macro F1"]),
+        (micro_f1(CHEMPROT, None), CHEMPROT, 0, [*SCORE_NAMES, "macro F1"]),
+        (positive_f1("1"), "01", 1, SCORE_NAMES),
+        (accuracy(("yes", "no", "maybe")), ("yes", "no", "maybe"), 0, ["accuracy", "macro F1"]),
+        (yes_no_f1(), ("yes", "no"), 0, [*YES_NO_NAMES, "macro F1", "accuracy"]),
+    ],
+    ids=lambda value: value.name if isinstance(value, Metric) else "",
+)
+def test_scores_of_classes_equal_scikit_learn(
+    metric: Metric, labels: Sequence[str], num_negative: int, names: Sequence[str]
+) -> None:
+    gold, predicted = random_classifications(2, len(labels), (1000, 12))
+    sides = [one_hot(side, len(labels))[..., num_negative:] for side in (gold, predicted)]
     expected, by_class = micro_scores(*sides), scores_by_class(*sides)
-    metric = micro_f1(CHEMPROT, negative)
     for index, case in enumerate(zip(gold, predicted, strict=True)):
-        scores = metric.compute_scores(*(decode_labels(codes, CHEMPROT) for codes in case))
-        assert [scores[name] for name in SCORE_NAMES] == pytest.approx(expected[:, index])
-        assert scores["macro F1"] == pytest.approx(by_class[2, index].mean())
-        if negative is None:
-            assert scores["F1"] == pytest.approx((case[0] == case[1]).mean())
-
-
-def test_positive_f1_equals_scikit_learn() -> None:
-    gold, predicted = random_classifications(3, 2, (1000, 12))
-    expected = micro_scores(gold == 1, predicted == 1)
-    metric = positive_f1("1")
-    for index, case in enumerate(zip(gold, predicted, strict=True)):
-        scores = metric.compute_scores(*(decode_labels(codes, "01") for codes in case))
-        assert [scores[name] for name in SCORE_NAMES] == pytest.approx(expected[:, index])
-
-
-def test_accuracy_and_macro_f1_equal_scikit_learn() -> None:
-    labels = ("yes", "no", "maybe")
-    gold, predicted = random_classifications(4, 3, (1000, 12))
-    by_class = scores_by_class(one_hot(gold, 3), one_hot(predicted, 3))
-    metric = accuracy(labels)
-    for index, case in enumerate(zip(gold, predicted, strict=True)):
+        known = dict(zip(SCORE_NAMES, expected[:, index], strict=True))
+        known |= {"macro F1": by_class[2, index].mean(), "accuracy": (case[0] == case[1]).mean()}
+        for label, scores_of_class in zip(labels[num_negative:], by_class[:, index].T, strict=True):
+            known |= {f"{label} {name}": scores_of_class[at] for at, name in enumerate(SCORE_NAMES)}
         scores = metric.compute_scores(*(decode_labels(codes, labels) for codes in case))
-        assert scores["accuracy"] == pytest.approx((case[0] == case[1]).mean())
-        assert scores["macro F1"] == pytest.approx(by_class[2, index].mean())
-
-
-def test_yes_no_f1_equals_scikit_learn() -> None:
-    answers = ("yes", "no")
-    gold, predicted = random_classifications(5, 2, (1000, 8))
-    by_class = scores_by_class(one_hot(gold, 2), one_hot(predicted, 2))
-    metric = yes_no_f1()
-    for index, case in enumerate(zip(gold, predicted, strict=True)):
-        scores = metric.compute_scores(*(decode_labels(codes, answers) for codes in case))
-        for column, answer in enumerate(answers):
-            assert [scores[f"{answer} {name}"] for name in SCORE_NAMES] == pytest.approx(
-                by_class[:, index, column]
-            )
-        assert scores["macro F1"] == pytest.approx(by_class[2, index].mean())
-        assert scores["accuracy"] == pytest.approx((case[0] == case[1]).mean())
+        assert scores == pytest.approx({name: known[name] for name in names})
 
 
 def test_multilabel_f1_equals_scikit_learn_by_label_and_by_abstract() -> None:
@@ -118,17 +95,6 @@ def test_multilabel_f1_equals_scikit_learn_by_label_and_by_abstract() -> None:
         assert scores["example recall"] == pytest.approx(recall)
         total = precision + recall
         assert scores["example F1"] == pytest.approx(2 * precision * recall / total if total else 0)
-
-
-def test_example_f1_by_hand() -> None:
-    a, b, c = HALLMARKS[:3]
-    gold = [frozenset({a}), frozenset({a, b}), frozenset[str](), frozenset({c})]
-    predicted = [frozenset({a, b}), frozenset({a}), frozenset({c}), frozenset[str]()]
-    scores = multilabel_f1(HALLMARKS).compute_scores(gold, predicted)
-    assert scores["example precision"] == pytest.approx((1 / 2 + 1 + 0) / 3)
-    assert scores["example recall"] == pytest.approx((1 + 1 / 2 + 0) / 3)
-    assert scores["example F1"] == pytest.approx(1 / 2)
-    assert (scores["precision"], scores["recall"]) == (2 / 4, 2 / 4)
 
 
 @pytest.mark.parametrize(

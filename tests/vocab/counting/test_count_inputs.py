@@ -222,15 +222,8 @@ def test_two_word_counts_of_the_same_documents_are_refused(
     mice_documents: Path, rats_documents: Path, tmp_path: Path
 ) -> None:
     first = count_with_pipeline(tmp_path / "bert", "--input", mice_documents)
-    second = count_with_pipeline(
-        tmp_path / "white-space",
-        "--input",
-        mice_documents,
-        "--input",
-        rats_documents,
-        "--pretokenizer",
-        "white-space",
-    )
+    inputs = ("--input", mice_documents, "--input", rats_documents)
+    second = count_with_pipeline(tmp_path / "white-space", *inputs, "--pretokenizer", "white-space")
     message = read_refusal(first, second)
     assert str(first) in message
     assert str(second) in message
@@ -244,14 +237,10 @@ def test_two_word_counts_of_the_same_documents_are_refused(
     "change",
     [
         lambda manifest: manifest["config"].pop("pretokenizer"),
-        lambda manifest: manifest["config"].update(pretokenizer="bytes"),
         lambda manifest: manifest["config"].update(min_count=None),
         lambda manifest: manifest.pop("config"),
-        lambda manifest: manifest.update(config=[]),
         lambda manifest: manifest.pop("inputs"),
         lambda manifest: manifest.update(inputs=[{}]),
-        lambda manifest: manifest.update(inputs=["x"]),
-        lambda manifest: manifest.pop("outputs"),
         lambda manifest: manifest.update(outputs=[{"file": "words.tsv"}]),
         lambda manifest: manifest.update(outputs=[]),
     ],
