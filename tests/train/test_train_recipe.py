@@ -158,8 +158,14 @@ def test_unreadable_config_files_are_refused(read_parse_error: Any, tmp_path: Pa
         *(
             (f"--{name} 0", f"--{name} 0 is below 1")
             for name in (
-                *("steps", "batch-size", "hidden-size", "num-layers", "num-heads"),
-                *("intermediate-size", "embedding-size", "max-positions"),
+                "steps",
+                "batch-size",
+                "hidden-size",
+                "num-layers",
+                "num-heads",
+                "intermediate-size",
+                "embedding-size",
+                "max-positions",
             )
         ),
         *((f"--{name} x", "invalid int value: 'x'") for name in ("steps", "seed", "max-predictions-per-seq")),
@@ -179,8 +185,12 @@ def test_unreadable_config_files_are_refused(read_parse_error: Any, tmp_path: Pa
         *(
             (f"--{name} {value}", f"--{name} {float(value)} is negative or not finite")
             for name in (
-                *("adversarial-weight", "learning-rate", "warmup"),
-                *("epsilon", "weight-decay", "grad-clip"),
+                "adversarial-weight",
+                "learning-rate",
+                "warmup",
+                "epsilon",
+                "weight-decay",
+                "grad-clip",
             )
             for value in ("-1", "inf", "nan")
         ),
@@ -263,8 +273,17 @@ OF_FAMILY: dict[str, dict[str, Any]] = {
     },
 }
 COLUMNS = (
-    *("family", "hidden_size", "num_layers", "num_heads", "intermediate_size", "embedding_size"),
-    *("batch_size", "learning_rate", "steps", "warmup", "start_from"),
+    "family",
+    "hidden_size",
+    "num_layers",
+    "num_heads",
+    "intermediate_size",
+    "embedding_size",
+    "batch_size",
+    "learning_rate",
+    "steps",
+    "warmup",
+    "start_from",
 )
 PUBLISHED = """
 electra-small        electra   256  12   4  1024  128   128  5e-4     1_000_000  10_000  random

@@ -280,9 +280,11 @@ def test_non_finite_numbers_are_refused() -> None:
 def test_reciprocal_ranks_by_hand() -> None:
     gold = [
         *(("first", relevant) for relevant in (False, True, True)),  # ranks 1, 3, 2: 1/2
-        *(("none", False), ("none", False)),  # 0
+        ("none", False),
+        ("none", False),  # 0
         ("one", True),  # 1
-        *(("tie", False), ("tie", True)),  # of equal scores the first ranks first: 1/2
+        ("tie", False),
+        ("tie", True),  # of equal scores the first ranks first: 1/2
         ("first", True),  # the same words again are another question: 1
     ]
     predicted = [0.9, 0.1, 0.5, 0.3, 0.2, 0.0, 0.4, 0.4, 0.1]

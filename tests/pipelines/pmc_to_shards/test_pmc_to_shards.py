@@ -91,7 +91,9 @@ def test_sections_point_at_their_first_sentences(full_text: Path) -> None:
     row = load_documents(full_text)["pmc:PMC9990001.1"]
     headings = [section["heading"] for section in row["sections"]]
     assert headings[:4] == [
-        *("Abstract > Background", "Abstract > Methods and Findings", "Abstract > Conclusions"),
+        "Abstract > Background",
+        "Abstract > Methods and Findings",
+        "Abstract > Conclusions",
         "Introduction",
     ]
     assert not any("References" in heading for heading in headings)

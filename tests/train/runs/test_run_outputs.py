@@ -347,7 +347,10 @@ def test_log_has_losses_metrics_and_speed(
 ) -> None:
     lines = load_log(runs[family])
     assert [(line["step"], line["split"]) for line in lines] == [
-        *((4, "train"), (8, "train"), (12, "train"), (12, "validation")),
+        (4, "train"),
+        (8, "train"),
+        (12, "train"),
+        (12, "validation"),
     ]
     for line in lines:
         assert line["losses"].keys() == weight.keys()

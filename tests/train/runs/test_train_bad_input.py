@@ -106,13 +106,15 @@ def finished_run(runs: dict[str, Path]) -> Path:
         ("nowhere", (), "nowhere does not exist. Give the --output of beam run shards_to_pretraining"),
         ("finished run", (), "electra is an output of train"),
         (
-            *("albert", ("--family", "bert")),
+            "albert",
+            ("--family", "bert"),
             "was built with --objective albert, whose labels bert cannot use. "
             "Build a set with --objective bert, or give --family albert",
         ),
         ("bert", ("--family", "albert"), "was built with --objective bert, whose labels albert cannot use"),
         (
-            *("electra", ("--max-positions", 63)),
+            "electra",
+            ("--max-positions", 63),
             "has rows of up to 64 tokens, more than --max-positions 63. Raise it, or build a set",
         ),
     ],
@@ -327,8 +329,12 @@ def test_run_of_another_version_is_refused(read_error: ReadError, finished_run: 
         *(
             (f"--{name} 0", f"--{name} 0 is below 1")
             for name in (
-                *("log-every", "save-every", "validate-every", "keep-checkpoints"),
-                *("max-validation-rows", "micro-batch-size"),
+                "log-every",
+                "save-every",
+                "validate-every",
+                "keep-checkpoints",
+                "max-validation-rows",
+                "micro-batch-size",
             )
         ),
         ("--save-every -3", "--save-every -3 is below 1"),

@@ -293,9 +293,24 @@ def test_model_learns_more_than_token_frequencies(
 
     The order of sentences is random in these abstracts."""
     options = (
-        *("--hidden-size", 64, "--intermediate-size", 64, "--embedding-size", 64),
-        *("--generator-hidden-fraction", 0.5, "--dropout", 0, "--attention-dropout", 0),
-        *("--steps", 250, "--log-every", 50, "--save-every", 250),
+        "--hidden-size",
+        64,
+        "--intermediate-size",
+        64,
+        "--embedding-size",
+        64,
+        "--generator-hidden-fraction",
+        0.5,
+        "--dropout",
+        0,
+        "--attention-dropout",
+        0,
+        "--steps",
+        250,
+        "--log-every",
+        50,
+        "--save-every",
+        250,
     )
     assert run_trainer(topic_sets[family], tmp_path / "out", *options) == 0
     *_, last, validation = load_log(tmp_path / "out")
