@@ -120,7 +120,7 @@ def count_buckets(num_keys: int) -> int:
 
 
 def find_dropped_versions(
-    keys_by_source: Iterable[pa.Table], num_buckets: int, highest_version_wins: bool = False
+    keys_by_source: Iterable[pa.Table], num_buckets: int, highest_version_wins: bool
 ) -> pa.Table:
     """Find the superseded and deleted records of all sources, as rows for :func:`split_by_source`.
 

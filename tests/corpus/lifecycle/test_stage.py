@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bioshards.corpus import progress_notes
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.jats.inputs import discover
 from bioshards.corpus.lifecycle import decisions, stage
@@ -156,11 +157,28 @@ def test_raw_bytes_of_rejects_are_kept(tmp_path: Path) -> None:
     assert read_table(tmp_path / "out", staged, "keys")["key"].to_pylist() == [2]
 
 
-def test_digests_are_staged_only_for_dedup(tmp_path: Path) -> None:
-    stage_folder(
-        write_files(tmp_path / "in", {"PMC1.xml": small_article(1)}), tmp_path / "out", digests=False
-    )
-    assert [Path(name).suffix for name in read_staged(tmp_path / "out")] == [".arrow", ".json", ".keys"]
+@pytest.mark.parametrize("dedup", ["none", "near"])
+def test_what_is_compared_is_staged_for_its_dedup(tmp_path: Path, dedup: Literal["none", "near"]) -> None:
+    job = make_shards_job(tmp_path / "out", KEEP_EVERYTHING, dedup=dedup)
+    [source] = discover(FILES, [str(write_files(tmp_path / "in", {"PMC1.xml": small_article(1)}))])
+    stage.stage_source(job, source)
+    names = {Path(name).suffix: name for name in read_staged(tmp_path / "out")}
+    assert names.keys() == {".arrow", ".json", ".keys"} | ({".signatures"} if dedup == "near" else set())
+    if dedup == "near":
+        with pa.OSFile(f"{tmp_path}/out/.bioshards/staged/{names['.signatures']}") as file:
+            assert pa.ipc.open_file(file).read_all()["id"].to_pylist() == ["pmc:PMC1.1"]
+
+
+def test_records_are_noted_for_the_progress_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_schema, "BATCH_ROWS", 2)
+    articles = {f"PMC{number}.xml": small_article(number) for number in range(1, 6)}
+    (tmp_path / "notes").mkdir(mode=0o700)
+    for _ in range(2):  # staged, and found staged
+        with progress_notes.write_notes(str(tmp_path / "notes")):
+            with progress_notes.note_step("stage"):
+                stage_folder(write_files(tmp_path / "in", articles), tmp_path / "out")
+            [note] = progress_notes.read_notes() or []
+        assert (note.counts["stage"], note.counts["records"]) == (1, 5)
 
 
 def test_source_without_documents_is_staged(tmp_path: Path) -> None:
@@ -386,5 +404,6 @@ def test_unreadable_part_is_rejected_alone(tmp_path: Path) -> None:
 
     [failed] = stage_sources()
     assert (failed.records, failed.rejected) == (2, {"unreadable": 1})
+    assert [staged.is_cached for staged in stage_sources()] == [False], "it is tried again"
     [mended] = stage_folder(folder, tmp_path / "out2", digests=False)
     assert mended.output_name != failed.output_name

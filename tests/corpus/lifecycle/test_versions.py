@@ -258,7 +258,7 @@ def test_digest_is_independent_of_chunks() -> None:
     assert len(digest_decisions(make_decisions(rows))) == 16
     assert len(digest_decisions(make_decisions([]))) == 16
     keys = make_table([(1, 1, 0, False), (1, 1, 1, False)])
-    batches = list(split_by_source(find_dropped_versions([keys], 1), 1))
+    batches = list(split_by_source(find_dropped_versions([keys], 1, False), 1))
     assert digest_decisions(pa.Table.from_batches(batches)) == digest_decisions(
         make_decisions([(0, "superseded", None, None)])
     )
