@@ -304,7 +304,8 @@ GROUPS: dict[str, Group] = {
 
 
 def test_originals_are_kept_and_duplicates_are_dropped(tmp_path: Path, run: Run) -> None:
-    first, second = ([record for group in GROUPS.values() for record in group[at]] for at in (0, 1))
+    first = [record for records, _, _, _ in GROUPS.values() for record in records]
+    second = [record for _, records, _, _ in GROUPS.values() for record in records]
     files = pubmed_set_xml(*first), pubmed_set_xml(*second, deleted=(91,))
     options = ("--dedup", "exact", "--languages", "eng", "--keep-title-only", "--keep-dropped")
     command = ("--input", write_input_files(tmp_path / "in", *files), "--output", tmp_path / "out", *options)
