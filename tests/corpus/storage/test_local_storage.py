@@ -256,6 +256,12 @@ def test_folders_and_names_in_them(tree: Path) -> None:
     assert FILES.list_names(str(tree / "gone")) == FILES.list_names(str(tree / "a.txt")) == []
 
 
+def test_temporary_files_of_killed_writers_are_removed(tree: Path) -> None:
+    (tree / f"{TEMPORARY_PREFIX}0123").touch()
+    FILES.remove_temporaries(str(tree))
+    assert FILES.list_names(str(tree)) == [".k", "a.txt", "b.xml"]
+
+
 def test_walk_returns_sorted_visible_files(tree: Path) -> None:
     assert get_relative_paths(FILES.walk(str(tree)), tree) == ["B/c.xml", "B/d/e.xml", "a.txt", "b.xml"]
     assert get_relative_paths(FILES.walk(str(tree / ".h")), tree) == [".h/f.xml"]
