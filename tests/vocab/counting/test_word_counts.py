@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import random
 from collections import Counter
 from pathlib import Path
 from unicodedata import normalize
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.shards import document_shards
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.counting import word_counts
 from bioshards.vocab.counting.word_counts import CountConfig, WordCounts
@@ -159,38 +157,26 @@ def test_unknown_pretokenizer_is_refused() -> None:
 
 
 @settings(max_examples=examples(25))
-@given(st.lists(st.tuples(counts_by_word, counts_by_word), max_size=4))
+@given(st.lists(st.tuples(counts_by_word, counts_by_word), max_size=4), st.sampled_from([1, 3, 1 << 20]))
 def test_merged_counts_are_the_sum_of_the_written_ones(
-    tmp_path_factory: pytest.TempPathFactory, parts: list[tuple[Counter[str], Counter[str]]]
+    tmp_path_factory: pytest.TempPathFactory,
+    parts: list[tuple[Counter[str], Counter[str]]],
+    max_pending_rows: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("counts")
     paths = [f"{folder}/{number}.arrow" for number in range(len(parts))]
     for path, (words, held_out) in zip(paths, parts, strict=True):
         word_counts.write_counts(FILES, path, WordCounts(words, held_out, 1, 1))
-    merged = [
-        word_counts.merge_bucket_counts(FILES, paths, bucket) for bucket in range(word_counts.NUM_BUCKETS)
-    ]
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(word_counts, "_MAX_PENDING_ROWS", max_pending_rows)
+        merged = [
+            word_counts.merge_bucket_counts(FILES, paths, bucket) for bucket in range(word_counts.NUM_BUCKETS)
+        ]
     for column, which in (("count", 0), ("validation_count", 1)):
         lines = list(
             word_counts.merge_lines([word_counts.lines_from_table(table, column) for table in merged])
         )
         assert lines == list(word_counts.lines_from_counts(sum((part[which] for part in parts), Counter())))
-
-
-def test_merging_with_few_pending_rows_gives_the_same_sum(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(word_counts, "_MAX_PENDING_ROWS", 10)
-    random.seed(3)
-    parts = [Counter({f"w{random.randrange(40)}": 1 for _ in range(25)}) for _ in range(8)]
-    paths = [str(tmp_path / f"{number}.arrow") for number in range(8)]
-    for path, part in zip(paths, parts, strict=True):
-        word_counts.write_counts(FILES, path, WordCounts(part, Counter(), 1, 0))
-    merged = [
-        word_counts.merge_bucket_counts(FILES, paths, bucket) for bucket in range(word_counts.NUM_BUCKETS)
-    ]
-    lines = list(word_counts.merge_lines([word_counts.lines_from_table(table, "count") for table in merged]))
-    assert lines == list(word_counts.lines_from_counts(sum(parts, Counter())))
 
 
 def test_work_of_merging_grows_with_the_number_of_shards(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,19 +247,3 @@ def test_lines_after_the_most_frequent_are_not_read() -> None:
 def test_invalid_line_is_refused_with_its_number(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"line [12] is not a word, a tab and a count"):
         word_counts.read_counts(io.BytesIO(data))
-
-
-def test_shard_word_counts_equal_counts_of_the_documents(reference: Path) -> None:
-    listed = document_shards.read_documents_manifest(FILES, str(reference)).outputs
-    found: Counter[str] = Counter()
-    for shard in listed:
-        found += word_counts.count_shard_words(
-            FILES, str(reference), shard, CountConfig(), list[int]().append
-        ).words
-    pretokenize = Pretokenizer()
-    expected: Counter[str] = Counter()
-    for record_batch in document_shards.read_directory(FILES, str(reference)):
-        for sentences in record_batch["sentences"].to_pylist():
-            for sentence in sentences:
-                expected.update(pretokenize(sentence))
-    assert found == expected
