@@ -10,9 +10,11 @@ from bioshards.corpus.jats.inputs import discover
 from bioshards.corpus.lifecycle.inputs import describe_missing_inputs, save_part_lists
 from bioshards.corpus.lifecycle.job import ShardsJob
 from bioshards.corpus.manifest import InputFile, write_manifest
+from bioshards.corpus.pubmed.discovery import discover_sources
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
 from tests.support.corpus.manifests import of_documents
+from tests.support.corpus.pubmed_xml import pubmed_set_xml
 from tests.support.corpus.shard_jobs import make_shards_job
 
 FILES = LocalStorage()
@@ -57,6 +59,17 @@ def test_missing_archives_and_articles_are_said(tmp_path: Path) -> None:
         f"1 file that an earlier run into {job.output.path} has read is not among the inputs: b.zip. The "
         "result will be without its documents, and with the versions that these replaced"
     )
+
+
+def test_files_of_pubmed_are_replaced_by_those_of_a_later_year(tmp_path: Path) -> None:
+    job = make_shards_job(tmp_path / "out")
+    for stem in ("pubmed25n0001", "pubmed26n0001", "pubmed26n0002", "own"):
+        FILES.write_json(job.output.staged_path(f"{stem}-0123abcd", "json"), {})
+    (tmp_path / "pubmed26n0001.xml").write_bytes(pubmed_set_xml())
+    sources = discover_sources(FILES, [str(tmp_path / "pubmed26n0001.xml")])
+    [notice] = describe_missing_inputs(job, sources, ())
+    assert notice.startswith("2 files that an earlier run")
+    assert "are not among the inputs: own, pubmed26n0002. The result" in notice
 
 
 def test_files_of_the_manifest_are_compared(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from bioshards.corpus import progress_notes
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.jats.inputs import discover
 from bioshards.corpus.lifecycle import decisions, stage
+from bioshards.corpus.lifecycle.inputs import compute_input_md5, forget_digests
 from bioshards.corpus.lifecycle.job import StageResult, order_stage_results
 from bioshards.corpus.lifecycle.stage import STAGED_FIELDS, STAGED_KEY_SCHEMA
 from bioshards.corpus.output.output_layout import OutputDir
@@ -380,12 +381,23 @@ def test_bad_package_leaves_no_report(tmp_path: Path) -> None:
 
 
 def test_package_with_a_wrong_md5_file_is_bad(tmp_path: Path) -> None:
-    folder = write_files(
-        tmp_path / "in", {"PMC1_PMC9.xml": pack_articles(small_article(1)), "PMC1_PMC9.xml.md5": b"0" * 32}
-    )
-    [staged] = stage_folder(folder, tmp_path / "out")
-    assert staged.rejection
-    assert staged.rejection[0] == "checksum"
+    folder = write_files(tmp_path / "in", {"PMC1_PMC9.xml": pack_articles(small_article(1))})
+    for sidecar, reason in ((b"0" * 32, "checksum"), (b"no MD5", None)):
+        (folder / "PMC1_PMC9.xml.md5").write_bytes(sidecar)
+        [staged] = stage_folder(folder, tmp_path / "out")
+        assert (staged.rejection and staged.rejection[0]) == reason
+
+
+def test_digest_of_a_file_with_the_same_size_and_time_is_computed_again_on_request(tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "in", {"PMC1_PMC9.xml": pack_articles(small_article(1, "One."))})
+    job, path = make_shards_job(tmp_path / "out", KEEP_EVERYTHING), folder / "PMC1_PMC9.xml"
+    [source] = discover(FILES, [str(folder)])
+    before, info = compute_input_md5(job, source), path.stat()
+    path.write_bytes(path.read_bytes().replace(b"One.", b"Two."))
+    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+    assert compute_input_md5(job, source) == before
+    forget_digests(job, [source])
+    assert compute_input_md5(job, source) != before
 
 
 def test_unreadable_part_is_rejected_alone(tmp_path: Path) -> None:
