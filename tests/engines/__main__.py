@@ -87,7 +87,7 @@ class Trial:
         }
         self._add_corpora("", (), ())
         if data := os.environ.get("BIOSHARDS_DATA"):
-            bad = ("--max-rejected", "0.01", "--max-bad-files", "100")
+            bad = ("--max-rejected", "0.1", "--max-bad-files", "0.2")
             self._add_corpora(" real", ("--input", f"{data}/pubmed", *bad), ("--input", f"{data}/jats", *bad))
 
     def _add_corpora(self, kind: str, citations: tuple[str, ...], articles: tuple[str, ...]) -> None:
