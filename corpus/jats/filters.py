@@ -57,6 +57,8 @@ FORMULA_WORD: Final = "[FORMULA]"
 
 NOTE_PARTS: Final = ("citation-note", "licence-note", "publisher-note", "review-note", "supplement-note")
 """Kinds of publisher's notes (publisher_notes.py), which are the parts that they are counted as."""
+REFERENCES_PART: Final = "references"
+"""References that are paragraphs or lists, which are never text."""
 OPTIONAL_ARTICLE_PARTS: Final = tuple(part for part in ARTICLE_PARTS if part != "title")
 _EXTRA_ARTICLE_PARTS: Final = ("other-abstract", "translated-abstract", "sub-article")
 DEFAULT_ARTICLE_PARTS: Final = tuple(
@@ -221,7 +223,8 @@ class PmcConfig(ArticleConfig):
             f"{DROPPED_PART_PREFIX}{part}" for part in OPTIONAL_ARTICLE_PARTS if part not in self.parts
         )
         notes = () if self.keep_notes else (f"{DROPPED_PART_PREFIX}{part}" for part in NOTE_PARTS)
-        return (*ArticleConfig.removal_names(self), *dropped_parts, *notes)
+        references = f"{DROPPED_PART_PREFIX}{REFERENCES_PART}"
+        return (*ArticleConfig.removal_names(self), *dropped_parts, *notes, references)
 
 
 def find_drop_reason(metadata: ArticleMetadata, has_body: bool, config: PmcConfig) -> str | None:

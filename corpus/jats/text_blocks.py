@@ -16,7 +16,14 @@ from typing import Final, NamedTuple
 from lxml import etree
 
 from bioshards.corpus.jats import in_text_marks, inline, publisher_notes, tables, text_rules
-from bioshards.corpus.jats.filters import CITATION_MASK, FORMULA_MODES, FORMULA_WORD, NOTE_PARTS, PmcConfig
+from bioshards.corpus.jats.filters import (
+    CITATION_MASK,
+    FORMULA_MODES,
+    FORMULA_WORD,
+    NOTE_PARTS,
+    REFERENCES_PART,
+    PmcConfig,
+)
 from bioshards.corpus.jats.in_text_marks import FORMULA_MARK, GAP_MARK
 from bioshards.corpus.jats.inline import (
     PRESENTATION_ELEMENTS,
@@ -56,13 +63,40 @@ def extract_blocks(article: etree._Element, config: PmcConfig) -> list[TextBlock
     walker.walk_article(article)
     mask = CITATION_MASK if config.citations == "mask" else ""
     formula_word = config.formula if config.formula not in ("", *FORMULA_MODES) else FORMULA_WORD
+    blocks = _mark_references(walker.blocks)
     blocks = [
         _split_heading(block) if ". " in block.text[: text_rules.MAX_RUN_IN_HEADING] else block
-        for block in _join_headings(_drop_notes(walker.blocks))
+        for block in _join_headings(_drop_notes(blocks))
     ]
     if not config.keep_notes:
         blocks = _mark_publisher_notes(blocks)
     return [_fill_gaps(block, mask, formula_word) for block in blocks]
+
+
+def _mark_references(blocks: list[TextBlock]) -> list[TextBlock]:
+    """Make the paragraphs after one that is a title of references a part of their own, if they are such."""
+    marked = list(blocks)
+    for index, block in enumerate(blocks):
+        if block.text[:1] in _REFERENCE_STARTS and block.part != "title":
+            end = index + _count_references(blocks, index)
+            marked[index:end] = [other._replace(part=REFERENCES_PART) for other in blocks[index:end]]
+    return marked
+
+
+def _count_references(blocks: list[TextBlock], index: int) -> int:
+    """Return how many blocks from an index are a title of references and its references."""
+    title = blocks[index]
+    if text_rules.starts_with_references(title.text):
+        return 1
+    if not text_rules.is_reference_title(title.text):
+        return 0
+    following = itertools.takewhile(lambda block: _is_below(block, title), blocks[index + 1 :])
+    num_references = text_rules.count_references([block.text for block in following])
+    return 1 + num_references if num_references else 0
+
+
+def _is_below(block: TextBlock, other: TextBlock) -> bool:
+    return block.part == other.part and block.headings[: len(other.headings)] == other.headings
 
 
 def _join_headings(blocks: list[TextBlock]) -> list[TextBlock]:
@@ -115,8 +149,9 @@ def _drop_notes(blocks: list[TextBlock]) -> list[TextBlock]:
 
     They stay if there is no other text.
     """
-    others = [block for block in blocks if block.part == "title" or not text_rules.is_note(block.text)]
-    return others if any(block.part != "title" for block in others) else blocks
+    kept_parts = ("title", REFERENCES_PART)
+    others = [block for block in blocks if block.part in kept_parts or not text_rules.is_note(block.text)]
+    return others if any(block.part not in kept_parts for block in others) else blocks
 
 
 def _mark_publisher_notes(blocks: list[TextBlock]) -> list[TextBlock]:
@@ -124,7 +159,7 @@ def _mark_publisher_notes(blocks: list[TextBlock]) -> list[TextBlock]:
     marked: list[TextBlock] = []
     for block in blocks:
         heading = block.headings[-1] if block.headings else ""
-        if block.part in ("title", "table"):
+        if block.part in ("title", "table", REFERENCES_PART):
             marked.append(block)
             continue
         if block.part in _ABSTRACT_PARTS:  # cleaning removes the notes at their ends
@@ -138,10 +173,12 @@ def _mark_publisher_notes(blocks: list[TextBlock]) -> list[TextBlock]:
         if text:
             marked.append(block._replace(text=text))
         marked += [block._replace(part=part, text=note) for part, note in notes]
-    has_text = any(block.part not in ("title", *NOTE_PARTS) for block in marked)
+    has_text = any(block.part not in ("title", REFERENCES_PART, *NOTE_PARTS) for block in marked)
     return marked if has_text else blocks
 
 
+_REFERENCE_STARTS: Final = frozenset("(0123456789BCFLNRSWbcflnrsw[")
+"""First characters of titles of references, a fast prefilter."""
 _ABSTRACT_PARTS: Final = frozenset({"abstract", "summary", "other-abstract", "translated-abstract"})
 _SUMMARY_TYPE_LIST: Final = """
     summary synopsis author-summary executive-summary editor-summary editors-summary plain-language-summary
@@ -219,7 +256,11 @@ class _ArticleWalker:
         title = extract_title(article.find("front/article-meta") if metadata is None else metadata)
         parent_headings = (title,) if title else ()
         self.blocks += [
-            TextBlock("sub-article", parent_headings + block.headings, block.text) for block in walker.blocks
+            block._replace(
+                part=REFERENCES_PART if block.part == REFERENCES_PART else "sub-article",
+                headings=parent_headings + block.headings,
+            )
+            for block in walker.blocks
         ]
 
     # Sections and what is in them
@@ -278,7 +319,8 @@ class _ArticleWalker:
         if title and text_rules.is_reference_title(title):
             texts = [block.text for block in self.blocks[first_block:]]
             if texts and text_rules.are_references(texts):
-                del self.blocks[first_block:]
+                references = self.blocks[first_block:]
+                self.blocks[first_block:] = [block._replace(part=REFERENCES_PART) for block in references]
 
     def _walk_box(self, box: etree._Element, part: str, headings: Headings) -> None:
         """Walk boxed text as a section of the body, even if it floats."""

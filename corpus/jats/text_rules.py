@@ -153,6 +153,16 @@ _REFERENCE_TITLE: Final = r"""
 _REFERENCE_TITLE_PATTERN = re.compile(rf"{_REFERENCE_TITLE} \W*", _FLAGS)
 _MAX_REFERENCE_TITLE: Final = 60
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d[a-z]?\b|\b[Ii]n press\b")
+_REFERENCE_AUTHOR = re.compile(
+    r"[\W\d]{0,8}[^\W\d_a-z][\w’'-]{1,30}(?:\s[^\W\d_a-z][\w’'-]{1,30})?,?\s"
+    r"(?:(?:[A-Z]\.?[-\s]?){1,4}(?:[,.;:&(]|\s*and\b|\s*et\b)|et\sal)"
+)
+"""The first author of a reference: "1. Ode, A. B.,", "Ode AB, Roe C"."""
+_REFERENCE_PAGES = re.compile(
+    r"\b\d{1,4}\s?(?:\(\w[^()]{0,12}\)\s?)?[:,]\s?[A-Za-z]?\d{1,6}\s?[-–—.]|\bpp?\.\s?\d|\bdoi\b|https?://|\bdoi\.org"
+)
+_REFERENCE_TITLE_IN_TEXT = re.compile(r"references?(?:\s(?:list|cited))?[:.]?\s+", re.IGNORECASE)
+_MAX_REFERENCE: Final = 700
 _TAGS: Final = r"\s*+(?:<[^<>]*>\s*+){0,20}"
 _HTML_LIST = re.compile(
     rf"<(h\d|p|b|strong|div)\b[^<>]*>{_TAGS}(?x:{_REFERENCE_TITLE})[^\w<]*+{_TAGS}<(?:ol|ul|li|p|br)\b.*",
@@ -167,8 +177,40 @@ def is_reference_title(title: str) -> bool:
 
 
 def are_references(texts: list[str]) -> bool:
-    """Return True if most texts of a section of references name a year; False of text about references."""
-    return 2 * sum(_YEAR.search(text) is not None for text in texts) > len(texts)
+    """Return True if most texts of a section of references look like one; False of text about references."""
+    return 2 * sum(map(is_reference, texts)) > len(texts)
+
+
+def is_reference(text: str) -> bool:
+    """Return True if a text looks like a reference: a year, and authors, pages, a volume or an address."""
+    return (
+        len(text) <= _MAX_REFERENCE
+        and _YEAR.search(text) is not None
+        and (_REFERENCE_AUTHOR.match(text) is not None or _REFERENCE_PAGES.search(text) is not None)
+    )
+
+
+def count_references(texts: list[str]) -> int:
+    """Return how many texts after the title of a list of references belong to it; 0 if it is text.
+
+    The list ends before two texts in a row that are no references. Three in four of its texts are.
+    """
+    num_references = end = 0
+    for index, text in enumerate(texts):
+        if is_reference(text):
+            num_references, end = num_references + 1, index + 1
+        elif index - end >= 1:
+            break
+    return end if 4 * num_references >= 3 * end else 0
+
+
+def starts_with_references(text: str) -> bool:
+    """Return True if a paragraph is a title of references and references: "References 1. Ode A. 2011"."""
+    if text[:9].lower() != "reference":
+        return False
+    title = _REFERENCE_TITLE_IN_TEXT.match(text)
+    rest = text[title.end() :] if title else ""
+    return bool(rest) and _YEAR.search(rest) is not None and _REFERENCE_AUTHOR.match(rest) is not None
 
 
 def remove_html_references(text: str) -> str:

@@ -16,6 +16,7 @@ from bioshards.corpus.jats.filters import (
     DROPPED_PART_PREFIX,
     NOTE_PARTS,
     OPTIONAL_ARTICLE_PARTS,
+    REFERENCES_PART,
     PmcConfig,
     find_drop_reason,
 )
@@ -243,6 +244,7 @@ def test_removal_names() -> None:
         "nfc",
         "ascii-only",
         *(f"{DROPPED_PART_PREFIX}{part}" for part in ARTICLE_PARTS if part not in ("title", "body")),
-        *(f"{DROPPED_PART_PREFIX}{part}" for part in NOTE_PARTS),
+        *(f"{DROPPED_PART_PREFIX}{part}" for part in (*NOTE_PARTS, REFERENCES_PART)),
     )
-    assert PmcConfig(parts=OPTIONAL_ARTICLE_PARTS, keep_notes=True).removal_names() == CLEANING_RULES
+    names = PmcConfig(parts=OPTIONAL_ARTICLE_PARTS, keep_notes=True).removal_names()
+    assert names == (*CLEANING_RULES, f"{DROPPED_PART_PREFIX}{REFERENCES_PART}")

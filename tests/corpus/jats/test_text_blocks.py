@@ -7,9 +7,10 @@ import dataclasses
 import pytest
 from lxml import etree
 
+from bioshards.corpus import jats
 from bioshards.corpus.jats import text_blocks, xml_tree
-from bioshards.corpus.jats.filters import NOTE_PARTS, PmcConfig
-from tests.support.corpus.small_articles import DROP_CITATIONS
+from bioshards.corpus.jats.filters import NOTE_PARTS, REFERENCES_PART, PmcConfig
+from tests.support.corpus.small_articles import DROP_CITATIONS, small_article
 
 PARSER = etree.XMLParser(
     resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
@@ -32,8 +33,9 @@ def extract_blocks(tree: etree._Element, formula: str = "") -> list[tuple[str, s
 
 
 def extract_texts(inside: str, formula: str = "") -> list[str]:
-    """Return the texts of a body that are not publisher's notes."""
-    return [text for part, _, text in extract_body(inside, formula) if part not in NOTE_PARTS]
+    """Return the texts of a body that are neither publisher's notes nor references."""
+    left_out = (*NOTE_PARTS, REFERENCES_PART)
+    return [text for part, _, text in extract_body(inside, formula) if part not in left_out]
 
 
 def build_front(inside: str) -> str:
@@ -551,3 +553,49 @@ def test_numeric_citations_are_masked_dropped_or_kept(
     )
     assert block.text == expected
     assert block.headings == ({"mask": "As in [CITATION]", "drop": "As in", "keep": "As in 1"}[citations],)
+
+
+REFERENCES = "".join(
+    f"<p>{number}. Ode A, Roe B. Of gulls and terns. Gull Lett. 20{number};{number}(2):3–{number}.</p>"
+    for number in range(11, 15)
+)
+
+
+@pytest.mark.parametrize(
+    ("inside", "texts"),
+    [
+        (f"<p>Gulls.</p><p><bold>REFERENCES</bold></p>{REFERENCES}", ["Gulls."]),
+        (
+            f"<p>Gulls.</p><p><bold>References</bold></p>{REFERENCES}<p>Terns nest.</p>",
+            ["Gulls.", "Terns nest."],
+        ),
+        (
+            "<p>Gulls.</p><p>Literature cited</p><list><list-item><p>Ode, A. B. (2011). Of gulls, pp. 3–9."
+            "</p></list-item><list-item><p>Roe, C. (in press). Terns. https://example.org</p></list-item></list>",
+            ["Gulls."],
+        ),
+        (
+            "<p>Gulls.</p><p>References 1. Ode A. Of gulls. 2011;3:4-5. 2. Roe B. Terns. 2012.</p>",
+            ["Gulls."],
+        ),
+        (
+            "<p>References</p><p>In 2011 we read all that was written of gulls.</p><p>In 2012 of terns.</p>",
+            ["References", "In 2011 we read all that was written of gulls.", "In 2012 of terns."],
+        ),
+        (
+            "<sec><title>References</title><p>In 2011 we read of gulls.</p><p>In 2012 of terns.</p></sec>",
+            ["In 2011 we read of gulls.", "In 2012 of terns."],
+        ),
+        (f"<sec><title>References</title>{REFERENCES}</sec><p>Gulls.</p>", ["Gulls."]),
+        ("<p>References to gulls in 2011 are few.</p>", ["References to gulls in 2011 are few."]),
+    ],
+)
+def test_references_after_a_paragraph_that_is_their_title(inside: str, texts: list[str]) -> None:
+    assert extract_texts(inside) == texts
+
+
+def test_references_are_counted() -> None:
+    body = f"<body><p>Gulls.</p><p><bold>References</bold></p>{REFERENCES}</body>"
+    document = jats.document(small_article(8, body=body), PmcConfig(titles=False))
+    assert document.sentences == ["Gulls."]
+    assert document.removed_characters["left out: references"] > 4 * 50
