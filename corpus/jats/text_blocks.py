@@ -65,7 +65,7 @@ def extract_blocks(article: etree._Element, config: PmcConfig) -> list[TextBlock
     formula_word = config.formula if config.formula not in ("", *FORMULA_MODES) else FORMULA_WORD
     blocks = _mark_references(walker.blocks)
     blocks = [
-        _split_heading(block) if ". " in block.text[: text_rules.MAX_RUN_IN_HEADING] else block
+        _split_heading(block) if "." in block.text[: text_rules.MAX_RUN_IN_HEADING] else block
         for block in _join_headings(_drop_notes(blocks))
     ]
     if not config.keep_notes:

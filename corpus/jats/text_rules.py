@@ -101,10 +101,10 @@ def starts_with_boilerplate_title(text: str) -> bool:
 # Headings and notes that are paragraphs
 
 _RUN_IN_HEADING = re.compile(
-    r"(?:Acknowledge?ments?|Aims?|Authors?['’]? [Cc]ontributions?|Background|Competing [Ii]nterests?"
+    r"(?:Acknowledge?ments?|Aims?|Approach|Authors?['’]? [Cc]ontributions?|Background|Competing [Ii]nterests?"
     r"|Conclusions?|Conflicts? of [Ii]nterest(?: [Ss]tatement)?|Data [Aa]vailability|Disclaimer|Discussion"
-    r"|Funding|Introduction|(?:Materials and |Patients and )?[Mm]ethods|Notes?|Objectives?|Purpose|Results?"
-    r"|Statistical [Aa]nalys[ei]s)"
+    r"|Funding|Introduction|Main results|(?:Materials and |Patients and )?[Mm]ethods|Notes?|Objectives?"
+    r"|Purpose|Results?|Significance|Statistical [Aa]nalys[ei]s)"
 )
 MAX_RUN_IN_HEADING: Final = 32
 """Characters of such a heading, with the full stop and the blank after it."""
@@ -113,12 +113,14 @@ MAX_RUN_IN_HEADING: Final = 32
 def split_run_in_heading(text: str) -> tuple[str, str]:
     """Split a paragraph into a heading that is its first sentence, and its other text: "Funding. We thank".
 
-    The heading is empty if there is none, or no other text.
+    The blank may be missing, "Approach.We look". The heading is empty if there is none, or no other text.
     """
-    end = text.find(". ", 0, MAX_RUN_IN_HEADING)
-    if end < 0 or _RUN_IN_HEADING.fullmatch(text, 0, end) is None:
+    end = text.find(".", 0, MAX_RUN_IN_HEADING)
+    rest = text[end + 1 :]
+    is_sentence = rest[:1] == " " or (rest[:1].isupper() and " " in rest)
+    if end < 0 or not is_sentence or _RUN_IN_HEADING.fullmatch(text, 0, end) is None:
         return "", text
-    return text[:end], text[end + 2 :]
+    return text[:end], rest.removeprefix(" ")
 
 
 MAX_PARAGRAPH_HEADING: Final = 50

@@ -3,7 +3,8 @@
 "Background: Mice sleep. Methods: We asked why." has the sections of a structured abstract, which PubMed and
 JATS mark as such in others. A label is one or more names of sections at the start of a sentence, with a
 colon and a blank after it, or with a dash before a capital or a digit (``Methods- We``). Three or more labels
-are found without a mark too, if the first begins the text: "Aim To see. Methods We looked. Results None."
+are found without a mark too, if the first begins the text: "Aim To see. Methods We looked. Results None.",
+"Objective.To see.Approach.We looked.Significance.None."
 In labelled sections, labels with a colon and no blank are found: "It sleeps.Methods and Results:We looked".
 The journals of the American Society for Microbiology print "it sleeps.IMPORTANCE Mice"; PubMed has sections
 with labels that end in a stop and a colon, "A cohort OBJECTIVE.: To see.".
@@ -16,7 +17,7 @@ from typing import Final
 
 SECTION_NAME: Final = r"""(?: (?:
     Abstract | Backgrounds? | Introduction | Context | Rationale | Hypothes[ie]s | Importance
-    | Significance(?:\sStatement)? | (?:Summary\sof\s)? Background\sData | Purpose\sof\sReview
+    | Significance(?:\sStatement)? | Approach | (?:Summary\sof\s)? Background\sData | Purpose\sof\sReview
     | (?:(?:Study|Main|Primary|Secondary|Specific|Research)\s)? (?:Objective|Aim|Purpose|Goal|Question)
     | (?:(?:Study|Trial|Research|Experimental)\s)? (?:Design | Setting | Population)
     | Patient | Participant | Subject | Animal | Material
@@ -40,8 +41,8 @@ _LAST_WORD_LIST = """
     abstract background introduction context rationale hypothesis hypotheses importance significance statement
     data review objective aim purpose goal question design setting population patient participant subject
     animal material method methodology outcome measure measurement intervention exposure procedure strategy
-    criteria source extraction collection synthesis acquisition analysis result finding report presentation
-    description summary discussion conclusion interpretation limitation implication relevance
+    approach criteria source extraction collection synthesis acquisition analysis result finding report
+    presentation description summary discussion conclusion interpretation limitation implication relevance
 """
 _LAST_WORDS: Final = frozenset(word.rstrip("s") for word in _LAST_WORD_LIST.split())
 """Last words of labels without their final s: a mark after another word needs no search for a label."""
@@ -61,8 +62,9 @@ _OPENERS: Final = frozenset(("aim ", "aims", "back", "cont", "goal", "impo", "in
 _OPENER_LENGTH: Final = 4
 """First letters of the first label of abstracts whose labels have no mark, or a full stop."""
 _UNMARKED_LABEL = re.compile(
-    rf"(?:\A|(?<=[.?!]\s)|(?<=[.?!]\)\s))((?-i:(?=[A-Z])){SECTION_NAME}"
-    rf"(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,2}})\.?\s+(?-i:(?=[A-Z][A-Za-z]|[A-Z]\s|\d))",
+    rf"(?:\A|(?<=[.?!]\s)|(?<=[.?!]\)\s)|(?<=[.?!]))((?-i:(?=[A-Z])){SECTION_NAME}"
+    rf"(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,2}})"
+    r"(?:\.?\s+(?-i:(?=[A-Z][A-Za-z]|[A-Z]\s|\d))|\.(?-i:(?=[A-Z])))",
     re.VERBOSE | re.IGNORECASE,
 )
 _MIN_UNMARKED_LABELS: Final = 3

@@ -333,6 +333,15 @@ RUN_IN_CASES: list[tuple[str, list[LabelledText]]] = [
         "Purpose. To see. Methods. We looked. Conclusions. They sleep.",
         [("Purpose", "To see."), ("Methods", "We looked."), ("Conclusions", "They sleep.")],
     ),
+    (
+        "Objective.To see mice.Approach.We looked (twice).Main results.They sleep.Significance.It is new.",
+        [
+            ("Objective", "To see mice."),
+            ("Approach", "We looked (twice)."),
+            ("Main results", "They sleep."),
+            ("Significance", "It is new."),
+        ],
+    ),
     (f"Results: Results: {SENTENCES}", [("Results", SENTENCES)]),
     (f"Mice sleep.IMPORTANCE {SENTENCES}", [(None, "Mice sleep."), ("IMPORTANCE", SENTENCES)]),
     (f"Do (mice) sleep? IMPORTANCE {SENTENCES}", [(None, "Do (mice) sleep?"), ("IMPORTANCE", SENTENCES)]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bioshards.corpus.jats import text_rules
 from bioshards.corpus.jats.text_rules import is_boilerplate, starts_with_boilerplate_title
 
 
@@ -93,3 +94,18 @@ def test_section_types_are_independent_of_the_title() -> None:
 )
 def test_text_that_starts_with_a_boilerplate_title(text: str, boilerplate: bool) -> None:
     assert starts_with_boilerplate_title(text) is boilerplate
+
+
+@pytest.mark.parametrize(
+    ("text", "heading", "rest"),
+    [
+        ("Funding. We thank the gulls.", "Funding", "We thank the gulls."),
+        ("Approach.We looked.", "Approach", "We looked."),
+        ("Main results.Gulls nest.", "Main results", "Gulls nest."),
+        ("Results.txt has gulls.", "", "Results.txt has gulls."),
+        ("Results.Terns", "", "Results.Terns"),
+        ("Methods.", "", "Methods."),
+    ],
+)
+def test_headings_that_run_in(text: str, heading: str, rest: str) -> None:
+    assert text_rules.split_run_in_heading(text) == (heading, rest)
