@@ -587,6 +587,10 @@ REFERENCES = "".join(
             ["In 2011 we read of gulls.", "In 2012 of terns."],
         ),
         (f"<sec><title>References</title>{REFERENCES}</sec><p>Gulls.</p>", ["Gulls."]),
+        (
+            "<p>Gulls.</p><sec><title>Reference</title><p>Ode (2011), Gull Society (1999).</p></sec>",
+            ["Gulls."],
+        ),
         ("<p>References to gulls in 2011 are few.</p>", ["References to gulls in 2011 are few."]),
     ],
 )
