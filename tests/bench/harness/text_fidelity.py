@@ -171,11 +171,6 @@ class NGramTotals:
         """Share of the required n-grams that are given; files for which the tool failed give none."""
         return self.found / max(self.required + self.failed, 1)
 
-    @property
-    def recall_without_failures(self) -> float:
-        """Recall over the files for which the tool gave text."""
-        return self.found / max(self.required, 1)
-
 
 @dataclass(slots=True)
 class FidelityScore:

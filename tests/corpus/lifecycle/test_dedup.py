@@ -306,12 +306,19 @@ GROUPS: dict[str, Group] = {
 def test_originals_are_kept_and_duplicates_are_dropped(tmp_path: Path, run: Run) -> None:
     first = [record for records, _, _, _ in GROUPS.values() for record in records]
     second = [record for _, records, _, _ in GROUPS.values() for record in records]
-    files = pubmed_set_xml(*first), pubmed_set_xml(*second, deleted=(91,))
+    only_duplicate, only_kept = citation_xml(131, text(20)), citation_xml(132, text(13))
+    files = (
+        pubmed_set_xml(*first),
+        pubmed_set_xml(*second, deleted=(91,)),
+        pubmed_set_xml(only_duplicate),
+        pubmed_set_xml(only_kept),
+    )
     options = ("--dedup", "exact", "--languages", "eng", "--keep-title-only", "--keep-dropped")
     command = ("--input", write_input_files(tmp_path / "in", *files), "--output", tmp_path / "out", *options)
     assert run(*command) == 0
-    kept = {pmid for group in GROUPS.values() for pmid in group[2]}
+    kept = {pmid for group in GROUPS.values() for pmid in group[2]} | {132}
     duplicates = {pmid: original for group in GROUPS.values() for pmid, original in group[3].items()}
+    duplicates[131] = 23
     assert load_documents(tmp_path / "out").keys() == {f"pubmed:{pmid}" for pmid in kept}
     expected = {f"pubmed:{pmid}": f"pubmed:{original}" for pmid, original in duplicates.items()}
     assert read_duplicates(tmp_path / "out") == expected

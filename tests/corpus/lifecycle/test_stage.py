@@ -278,6 +278,17 @@ def test_staged_source_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert after[0].rejected == {}
 
 
+def test_copy_of_a_package_is_used_once(tmp_path: Path) -> None:
+    data = {
+        "a/PMC1_PMC9.xml": pack_articles(small_article(1)),
+        "b/PMC1_PMC9.xml": pack_articles(small_article(1)),
+    }
+    staged = stage_folder(write_files(tmp_path / "in", data), tmp_path / "out")
+    used, copies = order_stage_results(staged)
+    assert [source.source.path for source in used] == [f"{tmp_path}/in/a/PMC1_PMC9.xml"]
+    assert copies == [(f"{tmp_path}/in/b/PMC1_PMC9.xml", f"{tmp_path}/in/a/PMC1_PMC9.xml")]
+
+
 def find_live(work: Path, staged: list[StageResult]) -> dict[str, str]:
     """Return the source of each live document by id, after resolving versions."""
     staged_sources = [source for source in order_stage_results(staged)[0] if source.output_name]

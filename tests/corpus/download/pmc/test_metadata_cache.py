@@ -181,6 +181,7 @@ def test_values_that_are_none_of_their_field_are_an_error(values: dict[str, obje
         ({"is_retracted": "1"}, "retracted", True),
         ({"doi": " 10.1000/1 "}, "doi", "10.1000/1"),
         ({"license_code": "null"}, "licence", "unknown"),
+        ({"license_code": "true"}, "licence", "unknown"),
         ({"license_code": "a" * 2000}, "licence", "unknown"),
     ],
 )
