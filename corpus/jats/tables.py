@@ -143,3 +143,30 @@ def _format_row(row: list[_Cell], headers: list[str]) -> str:
             header = headers[column] if has_one_column and column < len(headers) else ""
             parts.append(f"{header}: {cell.text}" if header else cell.text)
     return "; ".join(parts)
+
+
+_PARSER: Final = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+_TABLE_END: Final = "</table>"
+
+
+def cut_escaped_tables(text: str) -> tuple[str, list[etree._Element]]:
+    """Cut tables that came as text, in CDATA, out of a paragraph; return its rest and the tables.
+
+    One that is not well-formed stays.
+    """
+    parts: list[str] = []
+    tables: list[etree._Element] = []
+    position = 0
+    while (start := text.find("<table", position)) >= 0:
+        end = text.find(_TABLE_END, start)
+        if end < 0:
+            break
+        end += len(_TABLE_END)
+        try:
+            tables.append(etree.fromstring(text[start:end].replace("&", "&amp;"), _PARSER))
+            parts.append(text[position:start])
+        except etree.XMLSyntaxError:
+            parts.append(text[position:end])
+        position = end
+    parts.append(text[position:])
+    return " ".join("".join(parts).split()) if tables else text, tables

@@ -35,7 +35,7 @@ from bioshards.corpus.jats.inline import (
     join_pieces,
 )
 from bioshards.corpus.text.cleaning import remove_escaped_markup
-from bioshards.corpus.xml.element_text import text_content
+from bioshards.corpus.xml.element_text import text_content, unescape_once
 
 Headings = tuple[str, ...]
 
@@ -266,11 +266,20 @@ class _ArticleWalker:
     # Sections and what is in them
 
     def _add_block(self, part: str, headings: Headings, text: str) -> None:
-        """Add a block, unless the text is only punctuation, which a paragraph with one link leaves."""
+        """Add a block, unless the text is only punctuation, which a paragraph with one link leaves.
+
+        What was escaped twice is resolved; tables in it are treated as others.
+        """
+        if "&" in text:
+            text = unescape_once(text)
+        escaped_tables: list[etree._Element] = []
         if "<" in text and "</" in text:  # a search for one character is ten times as fast
-            text = remove_escaped_markup(text_rules.remove_html_references(text))
+            text, escaped_tables = tables.cut_escaped_tables(text_rules.remove_html_references(text))
+            text = remove_escaped_markup(text)
         if len(text) > 2 or any(map(str.isalnum, text)):
             self.blocks.append(TextBlock(part, headings, text))
+        for table in escaped_tables if self._has_tables else ():
+            self.blocks += [TextBlock("table", headings, row) for row in tables.format_rows(table)]
 
     def _walk_children(self, parent: Iterable[etree._Element], part: str, headings: Headings) -> None:
         """Walk the content of a section, box or list item; unknown elements are walked recursively."""

@@ -103,6 +103,26 @@ def _entity_to_character_references(entity: re.Match[str]) -> str:
     return "".join(f"&#{ord(character)};" for character in characters)
 
 
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[^\W\d_]\w*);")
+
+
+def unescape_once(text: str) -> str:
+    """Resolve entities that are left in a text, which was escaped twice: ``&lt;5 &amp;lt;`` is ``<5 &lt;``.
+
+    Named ones that no DTD has, and numbers that are no character, stay.
+    """
+    return _ENTITY.sub(_entity_to_text, text) if "&" in text and ";" in text else text
+
+
+def _entity_to_text(entity: re.Match[str]) -> str:
+    name = entity[0][1:-1]
+    if name[0] != "#":
+        return _CHARACTERS_BY_NAME.get(name, entity[0])
+    code = int(name[2:], 16) if name[1] in "xX" else int(name[1:])
+    is_character = 0x20 <= code <= 0x10FFFF and not 0x7F <= code < 0xA0 and not 0xD800 <= code < 0xE000
+    return chr(code) if is_character else entity[0]
+
+
 # Exponents
 
 LOOKBACK_CHARACTERS: Final = 24

@@ -200,3 +200,16 @@ def test_a_word_that_is_nearly_a_mode_is_noticed() -> None:
     [notice] = PmcConfig(formula="Latex").describe_unknown_values()
     assert notice == "--formula Latex stands in place of each displayed formula (did you mean latex?)"
     assert not PmcConfig(formula="[FORMULA]").describe_unknown_values()
+
+
+ESCAPED = """<p>Gulls weigh &amp;lt;5 &amp;#x3bc;g &amp;amp; more, 3&amp;lt;sup&amp;gt;2&amp;lt;/sup&amp;gt;,
+R&amp;gull; &amp;#xD800;.</p><p><![CDATA[By year: <table border="1"><tr><th>Year</th><th>n</th></tr>
+<tr><td>2011</td><td>3</td></tr></table> Terns.]]></p><p><![CDATA[<table><tr><td>Broken.</table>]]></p>"""
+
+
+@pytest.mark.parametrize(("mode", "rows"), [("none", []), ("text", ["Year: 2011; n: 3"])])
+def test_what_was_escaped_twice_and_tables_in_cdata(mode: str, rows: list[str]) -> None:
+    article = article_xml(7, body=f"<sec><title>Results</title>{ESCAPED}</sec>").encode()
+    sentences = jats.document(article, PmcConfig(titles=False, tables=mode)).sentences
+    prose = ["Gulls weigh <5 μg & more, 3^2, R&gull; &#xD800;.", "By year: Terns."]
+    assert sentences == [*prose, *rows, "<tr><td>Broken."]
