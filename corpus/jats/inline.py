@@ -29,8 +29,9 @@ from bioshards.corpus.xml.element_text import text_content
 
 TextPieces = list[str]
 
-_LINK_ARROW: Final = "▸"
-"""Sign of a link in text: "Fig. 4 ▸(a)"."""
+_LINK_ARROWS: Final = ("▸", in_text_marks.LINK_SIGN)
+_LINK_ARROW = re.compile(r"(?<!\s)\s*+▸|(?:(?<=\d)|(?<=\d[a-z]))\s*+▶")
+"""Signs of links in text: "Fig. 4 ▸(a)", "Ode (2010a ▶)"."""
 
 _FOOTNOTE_TYPES: Final = frozenset({"fn", "table-fn", "author-notes", "aff", "corresp"})
 _NON_CITATION_ID = re.compile("eq|fig|tab|sec", re.IGNORECASE)
@@ -108,8 +109,8 @@ def join_pieces(pieces: TextPieces) -> str:
             text = in_text_marks.remove_marks(text)
         if NOTE_FRAME in text:
             text = in_text_marks.remove_note_marks(text)
-        if _LINK_ARROW in text:
-            text = re.sub(rf"\s*{_LINK_ARROW}", "", text)
+        if any(arrow in text for arrow in _LINK_ARROWS):
+            text = _LINK_ARROW.sub("", text)
     return collapse_whitespace(_remove_indentation(text) if "\n" in text else text)
 
 

@@ -497,9 +497,15 @@ class _ArticleWalker:
                 self._add_footnote(child, part, (*headings, title) if title else headings)
 
     def _add_footnote(self, footnote: etree._Element, part: str, headings: Headings) -> None:
+        """Add a footnote; the sign of a note of a table, which its cells have, stays: "* P < 0.05"."""
         first_block = len(self.blocks)
         part = part if part in ("caption", "boilerplate") else "footnote"
         self._walk_children(footnote, part, headings)
+        sign = extract_text(footnote[0]) if len(footnote) and footnote[0].tag == "label" else ""
+        if part == "caption" and sign and not any(map(str.isalnum, sign)) and len(self.blocks) > first_block:
+            note = self.blocks[first_block]
+            if not note.text.startswith(sign):
+                self.blocks[first_block] = note._replace(text=f"{sign} {note.text}")
         footnote_blocks = self.blocks[first_block:]
         footnote_types = (footnote.get("fn-type"),)
         if (
@@ -561,9 +567,9 @@ def _element_title(section: etree._Element) -> str:
     if not len(section):
         return ""
     if section[0].tag == "title":  # nearly always, and faster than a loop
-        return extract_text(section[0])
+        return unescape_once(extract_text(section[0]))
     title = next(section.iterchildren("title"), None)
-    return "" if title is None else extract_text(title)
+    return "" if title is None else unescape_once(extract_text(title))
 
 
 _HANDLERS: Final[dict[object, Callable[[_ArticleWalker, etree._Element, str, Headings], None]]] = {

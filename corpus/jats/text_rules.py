@@ -158,7 +158,8 @@ _YEAR = re.compile(r"\b(?:1[89]|20)\d\d[a-z]?\b|\b[Ii]n press\b")
 _REFERENCE_AUTHOR = re.compile(
     r"[\W\d]{0,8}[^\W\d_a-z][\w’'-]{1,30}(?:\s[^\W\d_a-z][\w’'-]{1,30})?,?\s"
     r"(?:(?:[A-Z]\.?[-\s]?){1,4}(?:[,.;:&(]|\s*and\b|\s*et\b)|et\sal"
-    r"|(?:\(|(?:and|&)\s[^\W\d_a-z][\w’'-]{1,30}\s\(?)(?:1[89]|20)\d\d[a-z]?\b)"
+    r"|(?:\(|(?:and|&)\s[^\W\d_a-z][\w’'-]{1,30}\s(?:[^\W\d_a-z][\w’'-]{1,30}\s)?\(?)"
+    r"(?:1[89]|20)\d\d[a-z]?\b)"
 )
 """The first author of a reference: "1. Ode, A. B.,", "Ode AB, Roe C", "Ode and Roe (2011)"."""
 _REFERENCE_PAGES = re.compile(

@@ -61,17 +61,23 @@ _LABEL_ENDS: Final = (
 _OPENERS: Final = frozenset(("aim ", "aims", "back", "cont", "goal", "impo", "intr", "obje", "purp"))
 _OPENER_LENGTH: Final = 4
 """First letters of the first label of abstracts whose labels have no mark, or a full stop."""
+_LABEL_GOES_ON: Final = r"(?:AND|FOR|IN|OF|ON|OR|THE|TO|WITH)\b"
+"""What follows the name of a section in a longer label: "BACKGROUND AND RATIONALE FOR THE STUDY"."""
+_LABEL_TAIL: Final = (
+    r"(?-i:(?:\s(?:AND|FOR|IN|OF|ON|OR|PRESENT|RESEARCH|REVIEW|STUDY|THE|THIS|TO|TRIAL|WORK)\b){0,6})"
+)
 _UNMARKED_LABEL = re.compile(
     rf"(?:\A|(?<=[.?!]\s)|(?<=[.?!]\)\s)|(?<=[.?!]))((?-i:(?=[A-Z])){SECTION_NAME}"
-    rf"(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,2}})"
-    r"(?:\.?\s+(?-i:(?=[A-Z][A-Za-z]|[A-Z]\s|\d))|\.(?-i:(?=[A-Z])))",
+    rf"(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,2}}{_LABEL_TAIL})"
+    rf"(?:\.?\s+(?-i:(?!{_LABEL_GOES_ON})(?=[A-Z][A-Za-z]|[A-Z]\s|\d))|\.(?-i:(?=[A-Z])))",
     re.VERBOSE | re.IGNORECASE,
 )
 _MIN_UNMARKED_LABELS: Final = 3
 _IMPORTANCE = re.compile(r"(?<=[.?!)])\s*(IMPORTANCE)\s+(?=[A-Z])")
 _JOINED_COLON = re.compile(r":(?=[A-Za-z\d])")
 _OPENING_LABEL = re.compile(
-    rf"({SECTION_NAME}(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,2}})\s+(?-i:(?=[A-Z]))",
+    rf"({SECTION_NAME}(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,2}}{_LABEL_TAIL})"
+    rf"\s+(?-i:(?!{_LABEL_GOES_ON})(?=[A-Z]))",
     re.VERBOSE | re.IGNORECASE,
 )
 _DOTTED_LABEL = re.compile(r"\s([A-Z]{4,}(?: [A-Z]+)*)\.:\s")

@@ -342,6 +342,10 @@ RUN_IN_CASES: list[tuple[str, list[LabelledText]]] = [
             ("Significance", "It is new."),
         ],
     ),
+    (
+        "BACKGROUND AND RATIONALE FOR THE STUDY Mice. METHODS We look. RESULTS None.",
+        [("BACKGROUND AND RATIONALE FOR THE STUDY", "Mice."), ("METHODS", "We look."), ("RESULTS", "None.")],
+    ),
     (f"Results: Results: {SENTENCES}", [("Results", SENTENCES)]),
     (f"Mice sleep.IMPORTANCE {SENTENCES}", [(None, "Mice sleep."), ("IMPORTANCE", SENTENCES)]),
     (f"Do (mice) sleep? IMPORTANCE {SENTENCES}", [(None, "Do (mice) sleep?"), ("IMPORTANCE", SENTENCES)]),

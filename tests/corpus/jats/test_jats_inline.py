@@ -87,6 +87,8 @@ def build_xref(number: str) -> str:
         ("the programme <ext-link xlink:href='https://example.org'/>.", "the programme."),
         ("the bank (<uri xlink:href='https://example.org'/>) of seeds", "the bank of seeds"),
         ("see <inline-supplementary-material>Table S1</inline-supplementary-material>)", "see Table S1)"),
+        ("see Fig. 4 ▸(a), and Ode (2010a ▶); Roe (2011 ▶)", "see Fig. 4(a), and Ode (2010a); Roe (2011)"),
+        ("press the key ▶ twice", "press the key ▶ twice"),
         # Pictures.
         ("gulls (<inline-graphic xlink:href='a.png'/>), terns", "gulls, terns"),
         # Elements without text of the paragraph; their tails are kept.

@@ -603,3 +603,19 @@ def test_references_are_counted() -> None:
     document = jats.document(small_article(8, body=body), PmcConfig(titles=False))
     assert document.sentences == ["Gulls."]
     assert document.removed_characters["left out: references"] > 4 * 50
+
+
+def test_signs_of_notes_of_tables_stay_with_them() -> None:
+    notes = "".join(
+        f"<fn><label>{label}</label><p>{text}</p></fn>"
+        for label, text in (
+            ("*", "Not known."),
+            ("a", "At birth."),
+            ("†", "† In winter."),
+            ("**", "P &lt; 0.01."),
+        )
+    )
+    table = (
+        f"<table-wrap><caption><p>Gulls.</p></caption><table-wrap-foot>{notes}</table-wrap-foot></table-wrap>"
+    )
+    assert extract_texts(table) == ["Gulls.", "* Not known.", "At birth.", "† In winter.", "** P < 0.01."]
