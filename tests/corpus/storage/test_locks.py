@@ -148,11 +148,11 @@ def test_leftovers_of_killed_processes_alone_are_removed(
         holders[1].kill()
         holders[1].wait()
         for path in (live, killed):
-            os.utime(path, (0, 0))
-        monkeypatch.setattr(locks, "time", SimpleNamespace(time=lambda: 60.0))
+            os.utime(path, (100, 100))
+        monkeypatch.setattr(locks, "time", SimpleNamespace(time=lambda: 160.0))
         with make_temporary_folder("test") as folder:
             assert killed.is_dir()  # too young to be judged
-        monkeypatch.setattr(locks, "time", SimpleNamespace(time=lambda: 60.5))
+        monkeypatch.setattr(locks, "time", SimpleNamespace(time=lambda: 160.5))
         with make_temporary_folder("test") as folder:
             assert set(tmp_path.iterdir()) == {live, Path(folder)}
         assert list(tmp_path.iterdir()) == [live]
