@@ -86,7 +86,6 @@ _REVIEW = re.compile(
   | peer (?: \s review (?: er )? )? \s reports? \s (?: is | are ) \s available \W* $
   | provenance (?: \s and \s peer \s review )? \W+ (?: not \s )? commissioned \b
   | (?: not \s )? commissioned [;,] \s (?: not \s )? (?: externally | internally ) \s peer
-  | the \s pre-?publication \s history \s (?: for | of ) \s this \s (?: article | paper )
   | the \s (?: reviewers? | handling \s editor ) \b .{0,120} \s declared \b .{0,160}
       \b (?: affiliations? | co-?authorship | collaborations? ) \b
   | (?: an? \s amendment | a \s correction ) \s to \s this \s (?: article | paper ) \s (?: is | has )

@@ -505,7 +505,8 @@ class _ArticleWalker:
         if part == "caption" and sign and not any(map(str.isalnum, sign)) and len(self.blocks) > first_block:
             note = self.blocks[first_block]
             if not note.text.startswith(sign):
-                self.blocks[first_block] = note._replace(text=f"{sign} {note.text}")
+                gap = "" if note.text[0] in ",:;" else " "
+                self.blocks[first_block] = note._replace(text=f"{sign}{gap}{note.text}")
         footnote_blocks = self.blocks[first_block:]
         footnote_types = (footnote.get("fn-type"),)
         if (

@@ -36,7 +36,6 @@ SENTENCES = {
     "review-note": [
         "Peer review information Gull Letters thanks Ada Ode and the other reviewers for their review.",
         "Provenance and peer review: Not commissioned; externally peer reviewed.",
-        "The pre-publication history for this paper can be accessed here: https://example.org/a.",
         "The reviewer AO and handling Editor declared their shared affiliation.",
         "A correction to this article is available online at https://example.org/1.",
     ],
@@ -62,6 +61,7 @@ PROSE = [
     "Copyright law protects the songs of gulls.",
     "The publisher is a gull.",
     "Citation of gulls rose in 2031.",
+    "The pre-publication history for this paper can be accessed here:",
     "The reviewer of the nests declared that all were empty.",
 ]
 
