@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from bioshards.vocab.tokenizer import sentencepiece_model
 from bioshards.vocab.tokenizer.wordpiece import TooFewPiecesError
-from bioshards.vocab.training import subword_trainers
+from bioshards.vocab.training import training_process
 from bioshards.vocab.training.subword_trainers import (
     read_pieces,
     train_bpe_wordpieces,
@@ -97,9 +97,9 @@ def test_wordpieces_are_trained_on_each_occurrence() -> None:
 
 
 def test_words_are_repeated_by_their_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subword_trainers, "CHARACTERS_PER_STRING", 20)
+    monkeypatch.setattr(training_process, "CHARACTERS_PER_STRING", 20)
     words = [("a", 100), ("bcd", 7), ("x" * 50, 3), ("e", 1)]
-    texts = list(subword_trainers.repeat_words(words))
+    texts = list(training_process.repeat_words(words))
     assert Counter(" ".join(texts).split()) == Counter(dict(words))
     assert max(map(len, texts)) <= 20 + 51
     assert len(texts) > 10
