@@ -63,7 +63,7 @@ def test_prefetch_map_keeps_the_order_of_items(items: list[int]) -> None:
 
 def test_prefetch_map_runs_a_bounded_number_of_calls_at_once() -> None:
     started: list[int] = []
-    barrier = threading.Barrier(MAX_CONCURRENT_CALLS, timeout=10)
+    barrier = threading.Barrier(MAX_CONCURRENT_CALLS, timeout=60)
 
     def record_and_wait(item: int) -> int:
         started.append(item)

@@ -119,7 +119,7 @@ def interrupt_when(process: ForkServerProcess, condition: Callable[[], bool]) ->
     _wait_until(process, condition)
     assert process.pid
     os.killpg(process.pid, signal.SIGINT)
-    process.join(30)
+    process.join(60)
 
 
 def _wait_until(process: ForkServerProcess, condition: Callable[[], bool]) -> None:

@@ -40,7 +40,7 @@ def list_download_threads() -> list[threading.Thread]:
 
 
 def wait_until(is_true: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while not is_true() and time.monotonic() < deadline:
         time.sleep(0.01)
     return is_true()
@@ -95,7 +95,7 @@ def test_unordered_results_are_returned_as_completed() -> None:
     may_finish = {item: threading.Event() for item in "abc"}
 
     def work(_: Connection, item: str) -> str:
-        assert may_finish[item].wait(10)
+        assert may_finish[item].wait(60)
         return item
 
     finished = []
@@ -124,7 +124,7 @@ def test_error_does_not_wait_for_other_threads() -> None:
 
     def work(_: Connection, item: int) -> None:
         if item:
-            in_time.append(error_raised.wait(10))
+            in_time.append(error_raised.wait(60))
         raise ValueError(item)
 
     with pytest.raises(ValueError, match="0"):
@@ -161,11 +161,11 @@ def test_process_ends_without_waiting_for_its_downloads() -> None:
         from bioshards.corpus.download.rate_limit import RateLimiter
         server = Server("http://127.0.0.1:9/", "bioshards/test", RateLimiter("nobody", 4, 1000))
         pool = DownloadPool(server, 2)
-        next(pool.map_unordered(lambda _, seconds: time.sleep(seconds), [0, 60]))
+        next(pool.map_unordered(lambda _, seconds: time.sleep(seconds), [0, 600]))
         print("first result")
     """
     ended = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True, timeout=30
+        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True, timeout=60
     )
     assert ended.stdout == "first result\n"
 

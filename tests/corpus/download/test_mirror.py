@@ -630,7 +630,7 @@ def start_fetch(download: Download) -> subprocess.Popen[str]:
 def test_concurrent_processes_fetch_a_file_once(download: Download) -> None:
     download.server.bytes_per_second = 500_000
     children = [start_fetch(download) for _ in range(2)]
-    fetched = [int(child.communicate(timeout=30)[0]) for child in children]
+    fetched = [int(child.communicate(timeout=60)[0]) for child in children]
     assert sorted(fetched) == [0, len(OLD)]
     assert download.server.bytes_sent_for(REMOTE_PATH) == len(OLD)
     assert (download.content, download.names) == (OLD, sorted(COMPLETE_FILES))

@@ -125,7 +125,7 @@ def test_partial_of_a_running_process_is_kept(path: Path) -> None:
             partial.commit()
         assert path.read_bytes() == b"ours"
         let_continue(child)
-        assert child.wait(10) == 0
+        assert child.wait(60) == 0
         assert path.read_bytes() == b"theirs"
     assert list_names(path) == ["a.xml.gz"]
 
@@ -167,7 +167,7 @@ def test_file_not_found_error_of_the_caller_is_raised(path: Path) -> None:
 def test_killed_process_leaves_its_partial_and_no_lock(path: Path) -> None:
     with write_in_child(path, "v1", "part.commit()") as child:
         child.send_signal(signal.SIGKILL)
-        child.wait(10)
+        child.wait(60)
     assert not path.exists()
     with LocalStorage().open_resumable(str(path), "v1") as partial:
         assert partial.size in (0, 6), "what was not yet given to the system is lost"

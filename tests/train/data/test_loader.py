@@ -322,12 +322,12 @@ def test_close_during_a_step_waits_for_that_step_alone() -> None:
     def block_after_the_first(step: int) -> None:
         if step:
             started.set()
-            assert release.wait(10)
+            assert release.wait(60)
         finished_steps.append(step)
 
     batches = prefetch(block_after_the_first, range(100))
     next(batches)
-    assert started.wait(10), "a step that has not begun would be cancelled"
+    assert started.wait(60), "a step that has not begun would be cancelled"
     threading.Timer(0.1, release.set).start()
     batches.close()
     assert finished_steps == [0, 1]
