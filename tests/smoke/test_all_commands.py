@@ -21,12 +21,14 @@ from tests.support.servers.server_pages import create_europepmc_server
 
 BEAM = "bioshards.pipelines.cli"
 BENCHMARKS = BENCHMARK_SAMPLE
+ONE_PROCESS = ("--workers", 1)
+"""For all pipelines but the first, which has worker processes: each of them takes seconds to import Beam."""
 
 
 def run_module(module: str, *arguments: object) -> str:
     """Run ``python -m module`` in the working directory and return what it printed; it must succeed."""
     completed = subprocess.run(
-        [sys.executable, "-m", module, *map(str, arguments)], capture_output=True, text=True, timeout=200
+        [sys.executable, "-m", module, *map(str, arguments)], capture_output=True, text=True
     )
     assert completed.returncode == 0, f"{module} {arguments}\n{completed.stdout}\n{completed.stderr}"
     return completed.stdout
@@ -47,15 +49,17 @@ def test_abstracts_to_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "pubmed:90000001" in run_module("bioshards", "show", abstracts, "--id", "pubmed:90000001")
     assert run_module("bioshards.corpus", "export", abstracts).count("\n") > 300
     assert "is as its manifest lists it" in run_module("bioshards.corpus", "verify", abstracts)
-    run_module(BEAM, "run", "pmc_to_shards", "--output", articles, "--find-overlap-with", abstracts)
-    run_module(BEAM, "run", "text_to_shards", "--output", texts)
+    run_module(
+        BEAM, "run", "pmc_to_shards", *ONE_PROCESS, "--output", articles, "--find-overlap-with", abstracts
+    )
+    run_module(BEAM, "run", "text_to_shards", *ONE_PROCESS, "--output", texts)
     shards = ("--input", abstracts, "--input", articles, "--input", texts)
-    run_module(BEAM, "run", "shards_to_words", *shards, "--output", words)
+    run_module(BEAM, "run", "shards_to_words", *shards, *ONE_PROCESS, "--output", words)
     assert load_manifest(words)["counts"]["documents"] > 577
     run_module("bioshards.vocab", "build", words, "--size", 600, "--output", vocabulary)
     assert len((vocabulary / "vocab.txt").read_text().split("\n")) == 601
-    split = ("--validation-fraction", 0.1, "--max-seq-length", 64)
-    run_module(BEAM, "run", "shards_to_pretraining", *shards, "--vocab", vocabulary, *split, "--output", rows)
+    options = ("--vocab", vocabulary, "--validation-fraction", 0.1, "--max-seq-length", 64)
+    run_module(BEAM, "run", "shards_to_pretraining", *shards, *options, *ONE_PROCESS, "--output", rows)
     assert load_manifest(rows)["counts"]["train"]["rows"] > 100
     sizes = ("--family", "bert", "--hidden-size", 64, "--intermediate-size", 256)
     recipe = ("--steps", 500, "--learning-rate", 0.005, "--dropout", 0, "--attention-dropout", 0)
@@ -91,7 +95,7 @@ def read_plain(path: Path) -> bytes:
 def test_source_is_fetched_and_read_from_the_mirror(tmp_path: Path) -> None:
     create_europepmc_server(tmp_path / "server", {"PMC1_PMC20.xml.gz": [article_xml(1), article_xml(2)]})
     mirror, output = tmp_path / "mirror", tmp_path / "articles"
-    source = ("--input", "europepmc:", "--mirror", mirror)
+    source = ("--input", "europepmc:", "--mirror", mirror, *ONE_PROCESS)
     with FakeServer(tmp_path / "server") as server:
         server_url = ("--europepmc-url", f"{server.url}europepmc/")
         run_module(BEAM, "run", "fetch", *source, *server_url)
