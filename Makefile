@@ -67,6 +67,10 @@ SEED := $(shell date +%s)
 TESTS := tests/corpus/jats tests/vocab $(filter-out tests/vocab/ tests/corpus/,$(wildcard tests/*/)) \
   $(filter-out tests/corpus/jats/,$(wildcard tests/corpus/*/)) $(wildcard tests/corpus/test_*.py)
 
+# The files that have quick tests: each process of a run reads all files that it is given.
+QUICK_TESTS = $(foreach folder,$(TESTS),\
+  $(sort $(shell grep -rL '^pytestmark = .*thorough' --include='test_*.py' $(folder))))
+
 # Print the first interpreter that can make environments and of whose version this is true.
 find_python = for name in $(or $(PYTHON),$(PYTHONS)); do \
   "$$name" -c 'import ensurepip, sys, venv; sys.exit(not ($(if $(PYTHON),sys.version_info >= (3, 11),$(1))))' \
@@ -98,7 +102,7 @@ evaluate: $(VENV)/.train $(if $(filter $(OUT)/%,$(CHECKPOINT)),train)
 	$(BIN)/bioshards evaluate report $(SCORES) --output $(SCORES)
 
 test: $(VENV)/.dev
-	$(PYTEST) -m "not thorough" $(TESTS)
+	@$(PYTEST) -m "not thorough" $(QUICK_TESTS)
 
 test-all: test test-thorough
 
