@@ -2,7 +2,8 @@
 
 PMC's former article packages and Europe PMC's author manuscripts are such archives. Archives are untrusted:
 member names are never used as paths, stated sizes are bounded, and decompression bombs are rejected. A
-damaged archive is rejected as a whole.
+damaged archive is rejected as a whole. An archive within an archive is a member that :func:`iter_members`
+reads too, one level deep and if it is a tar: the directory of a ``.zip`` is at its end.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, BinaryIO, Final, Self, cast
 
 from bioshards.corpus.errors import BadFileError, BadRecordError
-from bioshards.corpus.xml.decoder import BLOCK_BYTES, BoundedGunzip, check_ratio
+from bioshards.corpus.xml.decoder import BLOCK_BYTES, BoundedGunzip, ByteStream, check_ratio
 
 ARCHIVE_EXTENSIONS: Final = (".tar.gz", ".tgz", ".tar", ".zip")
 """File name extensions of archives."""
@@ -73,20 +74,27 @@ class ArchiveMember:
         self._read = _read_nothing
 
 
-def iter_members(file: BinaryIO, name: str, skipped: Counter[str] | None = None) -> Iterator[ArchiveMember]:
+def iter_members(
+    file: ByteStream, name: str, skipped: Counter[str] | None = None, is_nested: bool = False
+) -> Iterator[ArchiveMember]:
     """Yield each article file and each archive within an archive, in order; other entries are skipped.
 
     Args:
         file: the open archive; seekable for ``.zip``.
         name: name of the archive; its extension selects the format.
         skipped: counts the skipped entries: ``directory``, ``link``, ``hidden file``, ``other file``.
+        is_nested: True for a member of an archive, whose own archives are rejected.
 
     Raises:
         BadFileError: ``not-an-archive``, ``truncated-archive``, ``corrupt-archive`` or ``bomb``, as soon as
             it is detected. Callers must discard the members read so far.
     """
-    iter_format = _iter_zip_members if name.lower().endswith(".zip") else _iter_tar_members
-    for member in iter_format(file, Counter() if skipped is None else skipped):
+    skipped = Counter() if skipped is None else skipped
+    is_zip = name.lower().endswith(".zip")
+    members = _iter_zip_members(cast(BinaryIO, file), skipped) if is_zip else _iter_tar_members(file, skipped)
+    for member in members:
+        if is_nested and not member.error and member.name.lower().endswith(ARCHIVE_EXTENSIONS):
+            member = ArchiveMember(member.name, _reject_nested(member.name), _read_nothing)
         yield member
         member.drain()
 
@@ -123,13 +131,17 @@ def _check_member(name: str, is_regular: bool, size: int) -> BadRecordError | No
     if not is_regular:
         return BadRecordError("not-a-file", f"{name[:200]!r} is a link, a device or not stored whole")
     if name.lower().endswith(ARCHIVE_EXTENSIONS):
-        detail = f"{name[:200]!r} is an archive within the archive; unpack it and give it as an input"
-        return BadRecordError("nested-archive", detail)
+        return _reject_nested(name) if name.lower().endswith(".zip") else None
     if size > MAX_MEMBER_BYTES:
         return BadRecordError(
             "too-large", f"{name[:200]!r} has {size:,} bytes, more than {MAX_MEMBER_BYTES:,}"
         )
     return None
+
+
+def _reject_nested(name: str) -> BadRecordError:
+    detail = f"{name[:200]!r} is an archive within the archive; unpack it and give it as an input"
+    return BadRecordError("nested-archive", detail)
 
 
 # tar
@@ -142,7 +154,7 @@ _TAR_SIZE = re.compile(rb" *+[0-7]*+[ \0]*")
 _PAX_TYPES: Final = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 
 
-def _iter_tar_members(file: BinaryIO, skipped: Counter[str]) -> Iterator[ArchiveMember]:
+def _iter_tar_members(file: ByteStream, skipped: Counter[str]) -> Iterator[ArchiveMember]:
     stream = _TarStream(_iter_decompressed_blocks(file))
     archive = _TarArchive(
         fileobj=cast(BinaryIO, stream), tarinfo=_TarHeader, encoding="utf-8", errors="replace"
@@ -305,7 +317,7 @@ def _check_pax(content: bytes, is_global: bool) -> None:
         content = content[size:]
 
 
-def _iter_decompressed_blocks(file: BinaryIO) -> Iterator[bytes]:
+def _iter_decompressed_blocks(file: ByteStream) -> Iterator[bytes]:
     """Yield the blocks of a file, decompressed if it has the gzip magic.
 
     Raises:

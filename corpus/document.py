@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import html
 import re
+import urllib.parse
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 HEADING_SEPARATOR: Final = " > "
@@ -28,7 +31,7 @@ class MeshQualifier(NamedTuple):
 
 
 class MeshHeading(NamedTuple):
-    """A MeSH descriptor with its id (D008297), True if it is a major topic itself, and its qualifiers."""
+    """A MeSH descriptor with its id (D008297), True if it or a qualifier is a major topic, and qualifiers."""
 
     descriptor: str
     ui: str | None
@@ -37,12 +40,13 @@ class MeshHeading(NamedTuple):
 
 
 class Author(NamedTuple):
-    """An author, or a group of them by its name alone, with ORCID iD (0000-0002-1825-0097)."""
+    """An author, or a group by its name alone, with ORCID iD (0000-0002-1825-0097) and suffix (Jr)."""
 
     last_name: str
     fore_name: str | None
     orcid: str | None
     affiliations: tuple[str, ...]
+    suffix: str | None = None
 
 
 class Chemical(NamedTuple):
@@ -81,8 +85,8 @@ class ArticleColumns(NamedTuple):
         mesh: MeSH headings; PubMed only.
         keywords: the authors' keywords.
         subjects: subjects under which the journal lists the article; PMC only.
-        published: date of publication as ISO 8601, as precise as it is known: ``2001``, ``2001-02`` or
-            ``2001-02-03``; of a range its beginning.
+        published: date of the earliest publication as ISO 8601, as precise as it is known: ``2001``,
+            ``2001-02`` or ``2001-02-03``; of a range its beginning.
         entered: date on which the citation entered PubMed; PubMed only.
         revised: date of the last revision of the citation; PubMed only.
         section_categories: NLM's category (``METHODS``) of each section of the document, or empty if none has
@@ -92,6 +96,7 @@ class ArticleColumns(NamedTuple):
         grants: grants that paid for the work.
         cited_pmids: PubMed ids of the references, each once, in order.
         other_abstracts: other abstracts: translated, of other databases, for laymen.
+        vernacular_title: title in the article's own language; PubMed only.
     """
 
     journal_abbreviation: str | None = None
@@ -109,6 +114,7 @@ class ArticleColumns(NamedTuple):
     grants: tuple[Grant, ...] = ()
     cited_pmids: tuple[int, ...] = ()
     other_abstracts: tuple[AbstractText, ...] = ()
+    vernacular_title: str | None = None
 
 
 _ORCID: Final = re.compile(r"(\d{4})-?(\d{4})-?(\d{4})-?(\d{3}[\dX])(?![\dA-Z])", re.IGNORECASE)
@@ -118,6 +124,29 @@ def parse_orcid(text: str) -> str | None:
     """Return the ORCID iD in a text, in groups of four digits: it is written with and without an address."""
     match = _ORCID.search(text)
     return "-".join(match.groups()).upper() if match else None
+
+
+_DOI: Final = re.compile(
+    r"(?P<address>(?:https?://)?(?:dx\.|www\.)?doi\.org/)?(?:(?:info:)?doi\s*[:/]?\s*)?"
+    r"(?P<doi>10\.[0-9]{4,9}(?:\.[0-9]+)*/\S+)",
+    re.IGNORECASE,
+)
+MAX_DOI_LENGTH: Final = 2000
+"""Characters. DOIs have no limit of their own (https://www.doi.org/doi-handbook/HTML/)."""
+
+
+def parse_doi(text: str) -> str | None:
+    """Return the DOI that a text is, case as written; None if it is none.
+
+    It may be an address, which has characters as ``%3C``, or begin with ``doi:``. A DOI may have any
+    printable character but white space: ``10.1002/(SICI)1097-0010(1999)8:2/3<109::AID-JSFA7>3.0.CO;2-W``.
+    """
+    text = html.unescape(text.strip()) if "&" in text else text.strip()
+    match = _DOI.fullmatch(text) if len(text) <= MAX_DOI_LENGTH else None
+    if match is None:
+        return None
+    doi = urllib.parse.unquote(match["doi"]) if match["address"] else match["doi"]
+    return doi if doi.isprintable() and " " not in doi else None
 
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -136,6 +165,11 @@ def format_partial_date(year: str, month: str | None, day: str | None) -> str:
         return year
     day_number = _parse_number(day, 31)
     return f"{year}-{month_number:02}-{day_number:02}" if day_number else f"{year}-{month_number:02}"
+
+
+def find_earliest_date(dates: Iterable[str]) -> str:
+    """Return the earliest date of :func:`format_partial_date`; of a year, one without a month is the last."""
+    return min(dates, key=lambda date: date + "-99-99"[len(date) - 4 :])
 
 
 def _parse_number(text: str | None, highest: int) -> int | None:
@@ -159,15 +193,16 @@ class Document(NamedTuple):
         id: ``pubmed:12345678``, ``pmc:PMC123456.1`` or ``text:note-17``; unique in a directory.
         source: ``pubmed``, ``pmc`` or ``text``.
         version: version of the PubMed citation or of the PMC article; 1 of a text file's record.
-        year: year of publication.
+        year: year of the earliest publication.
         journal: journal title as printed.
+        doi: without ``https://doi.org/``, case as written.
         article_type: JATS ``article-type`` ("research-article"); PMC only.
         language: MARC language codes of the article (three letters), joined by a comma. The text of a PubMed
             document is English whatever the article's language.
         licence: code in ``licences.LICENCES``; PMC only; None if the article names none.
         retracted: True if the article is retracted.
         flags: of a PMC article: ``manuscript``, ``ocr``, ``no-body``, ``translation``, and ``correction``,
-            ``retraction`` or ``expression-of-concern`` for a notice.
+            ``retraction`` or ``expression-of-concern`` for a notice; ``book`` of a book in PubMed.
         title: as printed, in one line. ``sentences`` starts with its sentences unless titles are excluded.
         sentences: the text, in order.
         sections: (heading path joined by " > ", index of the section's first sentence).

@@ -316,7 +316,8 @@ class DocumentsManifest(ManifestHeader, frozen=True, kw_only=True):
     cleaning: Mapping[str, RemovedText]
     """Text removed by every cleaning rule."""
     dropped_parts: Mapping[str, RemovedText]
-    """Text removed with every part of an article that is not in ``--include-parts``."""
+    """Text of articles that is not in the documents: of parts that are not in ``--include-parts``, then of
+    elements by name (corpus/jats/elements.py), of ref-list and table the bytes with their tags."""
     years: Mapping[str, int]
     """Number of documents by year of publication."""
     languages: Mapping[str, int]

@@ -15,6 +15,9 @@ from bioshards.corpus.xml.decoder import DecodingReport
 DAMAGED_COPY: Final = "damaged-copy"
 """Reason of a mirror's article whose MD5 is not that in its file name."""
 
+NON_PMC_NUMBER_BIT: Final = 1 << 40
+"""Bit of the numbers of articles outside PMC, above all PMCIDs."""
+
 
 class VersionKey(NamedTuple):
     """A row of ``lifecycle.versions`` keys without its position, with the drop reason (None if kept)."""

@@ -115,7 +115,7 @@ def read_manifest_file(path: str) -> RunManifest:
         ManifestError: it is damaged, or of another version.
     """
     try:
-        with open(os.path.expanduser(path), encoding="utf-8") as file:
+        with open(os.path.expanduser(path), encoding="utf-8-sig") as file:
             manifest = parse_manifest(json.load(file), path)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error

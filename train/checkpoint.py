@@ -365,7 +365,7 @@ def read_tokenizer_config(vocabulary: str) -> dict[str, Any]:
     """
     path = f"{vocabulary}/{_TOKENIZER_CONFIG_FILE}"
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8-sig") as file:
             config: dict[str, Any] = {**json.load(file)}
     except (OSError, ValueError, TypeError) as error:
         raise VocabularyError(

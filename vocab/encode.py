@@ -116,7 +116,7 @@ class Encoder:
         self._pickle_args = path, data, special_as_text
         self.tokenizer_json, self.sha256 = data, hashlib.sha256(data).hexdigest()
         try:
-            self._hf_tokenizer = hugging_face.parse_tokenizer(data.decode())
+            self._hf_tokenizer = hugging_face.parse_tokenizer(data.decode("utf-8-sig"))
         except ValueError as error:
             raise InvalidValueError(
                 f"{path} cannot be read by the tokenizers library: {error}. Give the --output of a finished "

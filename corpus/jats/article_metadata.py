@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -24,13 +24,16 @@ from bioshards.corpus.document import (
     ArticleColumns,
     Author,
     Grant,
+    find_earliest_date,
     format_partial_date,
+    parse_doi,
     parse_orcid,
 )
 from bioshards.corpus.jats.xml_tree import XLINK_HREF, XML_LANG
 from bioshards.corpus.languages import to_marc_code
+from bioshards.corpus.text.language_detection import ENGLISH
 from bioshards.corpus.text_config import ISSNS
-from bioshards.corpus.xml.element_text import text_content
+from bioshards.corpus.xml.element_text import text_content, unescape_once
 
 _LICENSE_REF: Final = "{http://www.niso.org/schemas/ali/1.0/}license_ref"
 
@@ -46,7 +49,7 @@ class ArticleMetadata(NamedTuple):
         version: PMC's version of the article; default 1.
         pmid: PubMed id.
         doi: without ``https://doi.org/``, case as written.
-        year: year of publication as PubMed cites it; see :data:`_DATE_TYPES`.
+        year: year of the earliest publication; see :data:`_RANK_BY_DATE_TYPE`.
         journal: journal title as printed, in one line.
         article_type: ``article-type`` in lower case.
         language: MARC code; None if the article declares none.
@@ -130,7 +133,7 @@ def parse_metadata(
         pmcid=pmcid,
         version=version or _parse_article_version(children),
         pmid=_parse_pmid(ids),
-        doi=_parse_doi(ids),
+        doi=next(filter(None, map(parse_doi, ids.get("doi", ()))), None),
         year=year,
         journal=_parse_journal(journal_meta),
         article_type=article_type,
@@ -141,7 +144,7 @@ def parse_metadata(
         manuscript=_is_manuscript(ids, properties),
         ocr=properties.get("pmc-prop-is-scanned-article") == "yes"
         or _has_ocr_body(_find_child(article, "body")),
-        columns=_parse_columns(children, journal_meta, published, columns, xml),
+        columns=_parse_columns(children, journal_meta, published, language or ENGLISH, columns, xml),
         issns=_list_texts([journal_meta], "issn") if ISSNS in columns and journal_meta is not None else (),
     )
 
@@ -152,7 +155,7 @@ def update_metadata(metadata: ArticleMetadata, listed: ListedMetadata) -> Articl
         pmcid=f"PMC{listed.pmcid}",
         version=listed.version,
         pmid=listed.pmid or metadata.pmid,
-        doi=listed.doi or metadata.doi,
+        doi=parse_doi(listed.doi or "") or metadata.doi,
         licence=metadata.licence if listed.licence == licences.UNKNOWN_LICENCE else listed.licence,
         retracted=metadata.retracted or bool(listed.retracted),
         manuscript=metadata.manuscript or bool(listed.manuscript),
@@ -163,12 +166,6 @@ def update_metadata(metadata: ArticleMetadata, listed: ListedMetadata) -> Articl
 # Ids
 
 _PMCID: Final = re.compile(r"(?:PMC)?([1-9][0-9]{0,9})(?:\.([1-9][0-9]{0,3}))?", re.IGNORECASE)
-_DOI: Final = re.compile(
-    r"(?:https?://(?:dx\.|www\.)?doi\.org/|doi:|info:doi/)?\s*(10\.[0-9]{4,9}(?:\.[0-9]+)*/[^\s<>]+)",
-    re.IGNORECASE,
-)
-MAX_DOI_LENGTH: Final = 2000
-"""Characters. DOIs have no limit of their own (https://www.doi.org/doi-handbook/HTML/)."""
 
 
 def _group_ids(elements: list[etree._Element]) -> dict[str, list[str]]:
@@ -216,14 +213,6 @@ def _parse_pmid(ids: dict[str, list[str]]) -> int | None:
     return None
 
 
-def _parse_doi(ids: dict[str, list[str]]) -> str | None:
-    for value in ids.get("doi", ()):
-        match = _DOI.fullmatch(value) if len(value) <= MAX_DOI_LENGTH else None
-        if match and match[1].isprintable():
-            return match[1]
-    return None
-
-
 def _is_manuscript(ids: dict[str, list[str]], properties: dict[str, str]) -> bool:
     """Return True for an author manuscript, by its properties or, in older files, its id."""
     property_value = properties.get("pmc-prop-manuscript") or properties.get("is-manuscript")
@@ -232,29 +221,27 @@ def _is_manuscript(ids: dict[str, list[str]], properties: dict[str, str]) -> boo
 
 # Year
 
-_DATE_TYPES: Final = (
-    ("ppub", "print"),
-    ("epub-ppub", "electronic-print", "print-electronic"),
-    ("collection",),
-    ("pub", "publication", ""),
-    ("epub", "electronic"),
-    ("epreprint", "preprint"),
-    ("pmc-release",),
-)
-"""Date types, in order of precedence: the first that the article has gives the year of publication.
-
-PubMed's ``PubDate``, the source of the year in PubMed documents, is the date of the issue: the print date if
-there is a printed issue, the collection's date if the journal is electronic only (PubModel
-Electronic-eCollection), otherwise the date of electronic publication
-(https://www.nlm.nih.gov/bsd/licensee/elements_article_source.html). Other dates (``received``,
+_PUBLICATION_TYPES: Final = """
+    ppub print epub-ppub electronic-print print-electronic collection pub publication epub electronic
+"""
+_RANK_BY_DATE_TYPE: Final = {
+    **dict.fromkeys(("", *_PUBLICATION_TYPES.split()), 0),
+    "epreprint": 1,
+    "preprint": 1,
+    "pmc-release": 2,
+}
+"""Ranks of date types: the earliest date of the lowest rank that the article has is its publication, often
+the electronic one, months before the printed issue or the collection. Other dates (``received``,
 ``nihms-submitted``, ``ecorrected``, ``update``) are ignored.
 """
-_RANK_BY_DATE_TYPE: Final = {kind: rank for rank, kinds in enumerate(_DATE_TYPES) for kind in kinds}
 _YEAR: Final = re.compile(r"(?<![0-9])(1[6-9][0-9]{2}|20[0-9]{2})(?![0-9])")
 
 
 def _find_publication_date(dates: list[etree._Element]) -> tuple[int | None, str | None]:
-    """Return year and date of publication, as precise as it is known."""
+    """Return year and date of the earliest publication, as precise as it is known.
+
+    Of dates of one year, those without month or day are the last.
+    """
     ranked_dates = []
     for date in dates:
         date_type = date.get("pub-type") or date.get("date-type") or ""  # the first in NLM and JATS 1.0
@@ -264,12 +251,13 @@ def _find_publication_date(dates: list[etree._Element]) -> tuple[int | None, str
         year = _YEAR.search(_leading_text(_find_child(date, "year")) or date.get("iso-8601-date", ""))
         year = year or _YEAR.search(_one_line_text(_find_child(date, "string-date")))
         if year and rank is not None:
-            ranked_dates.append((rank, year[1], date))
+            month, day = (_leading_text(_find_child(date, name)) for name in ("month", "day"))
+            ranked_dates.append((rank, format_partial_date(year[1], month, day)))
     if not ranked_dates:
         return None, None
-    _, first_year, date = min(ranked_dates, key=lambda ranked: ranked[0])
-    month, day = (_leading_text(_find_child(date, name)) for name in ("month", "day"))
-    return int(first_year), format_partial_date(first_year, month, day)
+    lowest_rank, _ = min(ranked_dates)
+    published = find_earliest_date(date for rank, date in ranked_dates if rank == lowest_rank)
+    return int(published[:4]), published
 
 
 # Journal, retraction, scanned pages
@@ -392,6 +380,7 @@ def _parse_columns(
     children: _ChildrenByName,
     journal_meta: etree._Element | None,
     published: str | None,
+    language: str,
     columns: Collection[str],
     xml: bytes,
 ) -> ArticleColumns:
@@ -410,7 +399,7 @@ def _parse_columns(
         authors=_parse_authors(children) if "authors" in columns else (),
         grants=_parse_grants(children) if "grants" in columns else (),
         cited_pmids=_find_cited_pmids(xml) if "cited_pmids" in columns else (),
-        other_abstracts=_parse_other_abstracts(children) if "other_abstracts" in columns else (),
+        other_abstracts=_parse_other_abstracts(children, language) if "other_abstracts" in columns else (),
     )
 
 
@@ -452,6 +441,7 @@ def _parse_author(contributor: etree._Element, affiliation_by_id: Mapping[str | 
         _one_line_text(_find_child(name, "given-names")) or None,
         next(filter(None, ids), None),
         tuple(dict.fromkeys(filter(None, affiliations))),
+        _one_line_text(_find_child(name, "suffix")) or None,
     )
 
 
@@ -496,9 +486,11 @@ def _parse_grants(children: _ChildrenByName) -> tuple[Grant, ...]:
     """
     grants = []
     for award in chain.from_iterable(
-        group.iter("award-group") for group in children.get("funding-group", [])
+        group.iter("award-group")
+        for group in (*children.get("funding-group", []), *children.get("support-group", []))
     ):
-        agency = _read_agency(_find_child(award, "funding-source"))
+        source = _find_child(award, "funding-source")
+        agency = _read_agency(_find_child(award, "support-source") if source is None else source)
         ids = [_one_line_text(item) or None for item in award.iterchildren("award-id")]
         grants += [Grant(grant_id, agency, None) for grant_id in ids or [None]]
     return tuple(dict.fromkeys(grants))
@@ -517,16 +509,46 @@ def _read_agency(source: etree._Element | None) -> str | None:
     return _one_line_text(source if institution is None else institution) or None
 
 
-def _parse_other_abstracts(children: _ChildrenByName) -> tuple[AbstractText, ...]:
+_ABSTRACT_TYPES: Final = frozenset({"", "abstract", "normal", "structured", "section"})
+"""Values of ``abstract-type`` of the main abstract."""
+
+
+def find_main_abstract(abstracts: Iterable[etree._Element], language: str) -> etree._Element | None:
+    """Return the abstract in the article's own language, whatever its place, else the first, or None.
+
+    Args:
+        abstracts: each ``abstract`` and ``trans-abstract`` of an article, in order.
+        language: MARC code of the article's language.
+    """
+    candidates = [
+        element for element in abstracts if (element.get("abstract-type") or "").lower() in _ABSTRACT_TYPES
+    ]
+    first = next((element for element in candidates if element.tag == "abstract"), None)
+    if first is not None and not is_translated(first, language):
+        return first
+    own = (element for element in candidates if _language_of(element) == language)
+    return next(own, first)
+
+
+def is_translated(abstract: etree._Element, language: str) -> bool:
+    """Return True if an abstract is in another language than the article."""
+    return (_language_of(abstract) or (language if abstract.tag == "abstract" else "")) != language
+
+
+def _language_of(element: etree._Element) -> str:
+    return to_marc_code(element.get(XML_LANG) or "")
+
+
+def _parse_other_abstracts(children: _ChildrenByName, language: str) -> tuple[AbstractText, ...]:
     """Return translated abstracts, and those with an ``abstract-type``."""
+    abstracts = [*children.get("abstract", []), *children.get("trans-abstract", [])]
+    main = find_main_abstract(abstracts, language)
     return tuple(
         AbstractText(
-            element.get("abstract-type") or None,
-            to_marc_code(element.get(XML_LANG) or "") or None,
-            _read_abstract(element),
+            element.get("abstract-type") or None, _language_of(element) or None, _read_abstract(element)
         )
-        for element in (*children.get("abstract", []), *children.get("trans-abstract", []))
-        if element.tag == "trans-abstract" or element.get("abstract-type")
+        for element in abstracts
+        if element is not main and (is_translated(element, language) or element.get("abstract-type"))
     )
 
 
@@ -589,7 +611,7 @@ def _leading_text(element: etree._Element | None) -> str:
 
 def _one_line_text(element: etree._Element | None) -> str:
     """Return all text in an element, in one line."""
-    return "" if element is None else " ".join(text_content(element).split())
+    return "" if element is None else " ".join(unescape_once(text_content(element)).split())
 
 
 def _list_texts(elements: list[etree._Element], name: str) -> tuple[str, ...]:

@@ -19,6 +19,9 @@ from bioshards.corpus.xml.element_stream import RootElement
 MAX_ARTICLE_BYTES: Final = 64 << 20
 """Largest article. The mean is 0.2 MB; the few with tens of MB are tables and scanned text."""
 
+WRONG_ROOT: Final = "wrong-root"
+"""Reason of a file that is XML, but no article."""
+
 _CHILDREN_BY_CONTAINER: Final[Mapping[str, frozenset[str]]] = {
     "pmc-articleset": frozenset({"article"}),
     "articles": frozenset({"article"}),
@@ -70,7 +73,7 @@ def iter_articles(file: ByteStream, report: DecodingReport | None = None, name: 
     root_name = _local_name(root.name)
     if root_name not in _ROOT_ELEMENTS:
         detail = f"its root is <{root.name}>, none of {sorted(_ROOT_ELEMENTS)}"
-        raise BadFileError("wrong-root", detail + element_stream.suggest_pipeline(root_name))
+        raise BadFileError(WRONG_ROOT, detail + element_stream.suggest_pipeline(root_name))
     if root_name == "article":
         yield _read_single_article(root, blocks)
     else:

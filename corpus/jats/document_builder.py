@@ -22,6 +22,7 @@ from bioshards.corpus.jats.article_metadata import (
     update_metadata,
 )
 from bioshards.corpus.jats.article_stream import SERVER_ERRORS
+from bioshards.corpus.jats.elements import DroppedText, count_dropped
 from bioshards.corpus.jats.filters import (
     DROPPED_PART_PREFIX,
     PmcConfig,
@@ -33,12 +34,10 @@ from bioshards.corpus.jats.xml_tree import XML_LANG
 from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
-from bioshards.corpus.source_record import VersionKey
+from bioshards.corpus.source_record import NON_PMC_NUMBER_BIT, VersionKey
 from bioshards.corpus.text.cleaning import Cleaner
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
 from bioshards.corpus.text_config import list_journal_names
-
-_NON_PMC_NUMBER_BIT = 1 << 40
 
 
 class ArticleDocumentBuilder:
@@ -81,7 +80,8 @@ class ArticleDocumentBuilder:
             BadRecordError: the article is malformed or has no id.
         """
         config = self._config
-        tree = xml_tree.parse_article(xml, flatten=config.flattens_markup, has_tables=config.has_tables)
+        dropped: DroppedText = {}
+        tree = xml_tree.parse_article(xml, config.flattens_markup, config.has_tables, dropped)
         if tree.tag in SERVER_ERRORS or tree.get("status") == "deleted":
             message = tree.get("error") or "".join(map(str, tree.itertext()))
             raise BadRecordError("not-available", f"the server has no article: {quote(message)}")
@@ -91,7 +91,10 @@ class ArticleDocumentBuilder:
         if listed:
             metadata = update_metadata(metadata, listed)
         _, article_number = identify_article(metadata)
+        article = tree
         tree, metadata = _select_text(tree, metadata, config)
+        if tree is not article:
+            _count_original(article, dropped)
         has_body = text_blocks.has_body(tree)
         if "journals" in self.filter_names.kinds:
             names = list_journal_names(metadata.journal, metadata.issns, metadata.columns)
@@ -99,8 +102,10 @@ class ArticleDocumentBuilder:
         drop_reason = find_drop_reason(metadata, has_body, config)
         document = None
         if drop_reason is None or keep_dropped:
-            blocks = text_blocks.extract_blocks(tree, config)
+            blocks = text_blocks.extract_blocks(tree, config, dropped)
             text_drop_reason, document = self.build_document(metadata, has_body, blocks, file, position)
+            for name, num_characters in dropped.items():
+                document.removed_characters[f"{DROPPED_PART_PREFIX}{name}"] = num_characters
             drop_reason = drop_reason or text_drop_reason
         return VersionKey(article_number, metadata.version, False, drop_reason), document
 
@@ -247,7 +252,7 @@ def identify_article(metadata: ArticleMetadata) -> tuple[str, int]:
     else:
         raise BadRecordError("no-id", "it has no PMCID, no DOI and no PMID")
     digest = hashlib.blake2b(document_id.encode(), digest_size=8).digest()
-    return document_id, int.from_bytes(digest) >> 1 | _NON_PMC_NUMBER_BIT
+    return document_id, int.from_bytes(digest) >> 1 | NON_PMC_NUMBER_BIT
 
 
 def _find_language(metadata: ArticleMetadata, texts: list[str]) -> str:
@@ -289,6 +294,12 @@ def _select_text(
                 _complete_front(translation, article, language)
                 return translation, metadata._replace(language=language, translated=True)
     return article, metadata
+
+
+def _count_original(article: etree._Element, dropped: DroppedText) -> None:
+    """Count the text of an article that is read in its translation."""
+    for child in article.iterchildren("front", "body", "back", "floats-group", "floats-wrap"):
+        count_dropped(child, dropped)
 
 
 def _language_of(element: etree._Element) -> str:

@@ -105,7 +105,8 @@ def _iter_articles(storage: Storage, source: SourceFile, report: DecodingReport)
     elif is_article_list(source.path):
         yield from _iter_articles_of_files(storage, _read_article_list(storage, source), report)
     elif is_archive(source.name):
-        yield from _iter_articles_of_archive(storage, source, report)
+        with open_source(storage, source.path) as archive:
+            yield from _iter_articles_of_archive(archive, source.name, report)
     else:
         with open_source(storage, source.path) as package:
             for xml in article_stream.iter_articles(package, report, source.name):
@@ -199,16 +200,41 @@ def _read_article_list(storage: Storage, source: SourceFile) -> list[_ArticleFil
 
 
 def _iter_articles_of_archive(
-    storage: Storage, source: SourceFile, report: DecodingReport
+    file: ByteStream, archive_name: str, report: DecodingReport, is_nested: bool = False
 ) -> Iterator[_RawArticle]:
-    with open_source(storage, source.path) as file:
-        for member in iter_members(file, source.name, report.skipped_entries):
-            name = f"{source.name}/{member.name}"
+    """Yield the articles of an archive and of the archives in it.
+
+    XML with another root, as of a supplement, is another file, unless the archive has no article.
+
+    Raises:
+        BadFileError: the archive is damaged. Callers must discard the articles read so far.
+    """
+    has_article = False
+    others = []
+    for member in iter_members(file, archive_name, report.skipped_entries, is_nested):
+        name = f"{archive_name}/{member.name}"
+        is_read = False
+        try:
             if member.error:
                 yield _RawArticle(name, error=member.error)
-                continue
-            try:
+            elif is_archive(member.name):
+                for article in _iter_articles_of_archive(member, name, report, is_nested=True):
+                    is_read = True
+                    has_article |= article.error is None
+                    yield article
+            else:
                 for xml in _iter_at_least_one(member, report, name):
                     yield _RawArticle(name, xml)
-            except BadFileError as member_error:  # a damaged archive raises at the next member
-                yield _RawArticle(name, error=BadRecordError(member_error.reason, member_error.detail))
+                has_article = True
+        except BadFileError as error:  # a damaged archive raises at the next member
+            if is_read:
+                raise
+            rejected = _RawArticle(name, error=BadRecordError(error.reason, error.detail))
+            if error.reason == article_stream.WRONG_ROOT:
+                others.append(rejected)
+            else:
+                yield rejected
+    if has_article and others:
+        report.skipped_entries["other file"] += len(others)
+    else:
+        yield from others

@@ -2,8 +2,8 @@
 
 Reading order: title, abstracts, body, back matter, floats, sub-articles. In a section, its paragraphs come
 first, then the captions of its figures and tables, then its subsections. References, graphics, authors and
-licences are excluded, and table cells unless they are asked for. Each element type with text of its own has a
-handler. Unknown elements are walked, so that new elements of publishers lose no text.
+licences are excluded, and table cells unless they are asked for; elements.py counts them. Each element type
+with text of its own has a handler. Unknown elements are walked, so that publishers' own lose no text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
-from bioshards.corpus.jats import in_text_marks, inline, publisher_notes, tables, text_rules
+from bioshards.corpus.jats import elements, in_text_marks, inline, publisher_notes, tables, text_rules
+from bioshards.corpus.jats.article_metadata import find_main_abstract, is_translated
+from bioshards.corpus.jats.elements import DroppedText
 from bioshards.corpus.jats.filters import (
     CITATION_MASK,
     FORMULA_MODES,
@@ -34,6 +36,8 @@ from bioshards.corpus.jats.inline import (
     extract_text,
     join_pieces,
 )
+from bioshards.corpus.jats.xml_tree import XML_LANG
+from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.text.cleaning import remove_escaped_markup
 from bioshards.corpus.xml.element_text import text_content, unescape_once
 
@@ -48,19 +52,24 @@ class TextBlock(NamedTuple):
     text: str
 
 
-def extract_blocks(article: etree._Element, config: PmcConfig) -> list[TextBlock]:
+def extract_blocks(
+    article: etree._Element, config: PmcConfig, dropped: DroppedText | None = None
+) -> list[TextBlock]:
     """Extract all blocks of an article, in reading order.
 
     Args:
         article: result of :func:`xml_tree.parse_article`, in which citations and formulas are marked.
         config: how citations, formulas and tables are written.
+        dropped: counts the text of elements that is in no block.
     """
+    dropped = {} if dropped is None else dropped
     inline.mark_citations(
         article, author_year=config.author_year_citations, numeric=config.citations == "keep"
     )
     inline.write_formulas(article, config.formula)
-    walker = _ArticleWalker(config.has_tables)
+    walker = _ArticleWalker(config.has_tables, dropped)
     walker.walk_article(article)
+    elements.count_unread(article, dropped)
     mask = CITATION_MASK if config.citations == "mask" else ""
     formula_word = config.formula if config.formula not in ("", *FORMULA_MODES) else FORMULA_WORD
     blocks = _mark_references(walker.blocks)
@@ -185,19 +194,14 @@ _SUMMARY_TYPE_LIST: Final = """
     plain-language lay-abstract lay-summary patient-summary longsummary short
 """
 _SUMMARY_TYPES: Final = frozenset(_SUMMARY_TYPE_LIST.split())
-_ABSTRACT_TYPES: Final = frozenset({"", "abstract", "normal", "structured", "section"})
 _NOTE_TYPES: Final = frozenset(  # types of footnotes that are not about a person's address
     {"con", "conflict", "coi-statement", "financial-disclosure", "supported-by", "study-group-members"}
 )
-_SKIPPED_ELEMENTS: Final = """
-    title subtitle label ref-list sec-meta permissions bio graphic object-id alternatives table array tex-math
-    attrib alt-text long-desc alt-title caption kwd-group subj-group related-article related-object
-    mixed-citation element-citation nlm-citation
-"""
+_SKIPPED_ELEMENTS: Final = ("title", "caption", *elements.DROPPED_ELEMENTS)
 """Elements without text in place; the handlers of their parents read titles and captions."""
-_FLOAT_ELEMENTS: Final = (
-    "fig fig-group table-wrap table-wrap-group supplementary-material media chem-struct-wrap"
-)
+_INLINE_ELEMENTS: Final = ("alternatives", "related-article", "index-term", "inline-media")
+"""Elements with a handler between paragraphs that are part of the text in them."""
+_ROW_ELEMENTS: Final = ("tbody", "tr")
 _DISPLAYED_FORMULAS: Final = f"disp-formula disp-formula-group {WRITTEN_DISPLAYED_FORMULA}"
 _ACKNOWLEDGEMENTS_TITLE: Final = re.compile(r"[\W\d]*acknowledge?ments?\W*", re.IGNORECASE)
 
@@ -207,11 +211,13 @@ class _ArticleWalker:
 
     Args:
         has_tables: True to add the rows of tables, after their captions.
+        dropped: counts the text of elements that is in no block.
     """
 
-    def __init__(self, has_tables: bool) -> None:
+    def __init__(self, has_tables: bool, dropped: DroppedText) -> None:
         self.blocks: list[TextBlock] = []
         self._has_tables = has_tables
+        self._dropped = dropped
         self._pending_floats: list[tuple[etree._Element, Headings]] = []
 
     def walk_article(self, article: etree._Element) -> None:
@@ -220,37 +226,87 @@ class _ArticleWalker:
         if metadata is None:
             metadata = article.find("front-stub")
         if metadata is not None:
-            self._walk_front_matter(metadata)
+            self._walk_front_matter(metadata, to_marc_code(article.get(XML_LANG) or "en"))
+        notes = self._take_front_notes(article, metadata)
+        self.blocks += [block for block in notes if block.part == "body"]
         for name in ("body", "back"):
             container = article.find(name)
             if container is not None:
-                self._walk_children(container, "body", ())
-                self._add_pending_captions()
-        for notes in metadata.iterfind("author-notes") if metadata is not None else ():
-            self._walk_footnotes(notes, "footnote", ())
-        for group in article.iterfind("floats-group"):
+                self._walk_titled(container, "body", (), "")
+        self.blocks += [block for block in notes if block.part != "body"]
+        if metadata is not None:
+            self._walk_statements(metadata)
+        for group in article.iterchildren("floats-group", "floats-wrap"):
             self._walk_children(group, "caption", ())
         self._add_pending_captions()
         for name in ("sub-article", "response"):
             for sub_article in article.iterfind(name):
                 self._walk_sub_article(sub_article)
 
-    def _walk_front_matter(self, metadata: etree._Element) -> None:
+    def _walk_front_matter(self, metadata: etree._Element, language: str) -> None:
         if title := extract_title(metadata):
             self._add_block("title", (), title)
-        has_main_abstract = False
-        for abstract in metadata.iterfind("abstract"):
+        abstracts = list(metadata.iterchildren("abstract", "trans-abstract"))
+        main_abstract = find_main_abstract(abstracts, language)
+        for abstract in abstracts:
             abstract_type = (abstract.get("abstract-type") or "").lower()
             part = "summary" if abstract_type in _SUMMARY_TYPES else "other-abstract"
             title = abstract_type.replace("-", " ").capitalize()
-            if abstract_type in _ABSTRACT_TYPES and not has_main_abstract:
-                part, title, has_main_abstract = "abstract", "Abstract", True
+            if abstract is main_abstract:
+                part, title = "abstract", "Abstract"
+            elif is_translated(abstract, language):
+                part, title = "translated-abstract", title or "Abstract"
             self._walk_titled(abstract, part, (), title)
-        for abstract in metadata.iterfind("trans-abstract"):
-            self._walk_titled(abstract, "translated-abstract", (), "Abstract")
+
+    def _take_front_notes(self, article: etree._Element, metadata: etree._Element | None) -> list[TextBlock]:
+        """Return the blocks of notes, glossaries and others that are beside the metadata.
+
+        Those of the body are read before it, as key messages; the others after the back matter.
+        """
+        front = article.find("front")
+        if front is None:
+            return []
+        first_block = len(self.blocks)
+        for element in front:
+            if element is not metadata and element.tag != "journal-meta":
+                self._walk_children((element,), "body", ())
+        self._add_pending_captions()
+        notes = self.blocks[first_block:]
+        del self.blocks[first_block:]
+        return notes
+
+    def _walk_statements(self, metadata: etree._Element) -> None:
+        """Walk what the metadata has of prose: notes about authors, on funding and data, supplements.
+
+        A statement that is in a section too is counted, not repeated.
+        """
+        for notes in metadata.iterchildren("author-notes"):
+            self._walk_footnotes(notes, "footnote", ())
+        for group in metadata.iterchildren("title-group"):
+            self._walk_children(group.iterchildren("fn-group"), "footnote", ())
+        statements = [
+            (element, "Support" if element.tag == "support-description" else "Funding")
+            for group in metadata.iterchildren("funding-group", "support-group")
+            for element in group.iter("funding-statement", "open-access", "support-description")
+        ]
+        for group in metadata.iterchildren("custom-meta-group", "custom-meta-wrap"):
+            for item in group.iterchildren("custom-meta"):
+                title, value = _join_texts(item.iterchildren("meta-name")), item.find("meta-value")
+                if value is not None and text_rules.is_boilerplate(title):
+                    statements.append((value, title))
+                else:
+                    elements.count_dropped(item, self._dropped)
+        if statements:
+            texts = {block.text for block in self.blocks}
+            for element, title in statements:
+                if extract_text(element) in texts:
+                    elements.count_dropped(element, self._dropped)
+                else:
+                    self._walk_unknown(element, "boilerplate", (title,))
+        self._walk_children(metadata.iterchildren("supplementary-material"), "caption", ())
 
     def _walk_sub_article(self, article: etree._Element) -> None:
-        walker = _ArticleWalker(self._has_tables)
+        walker = _ArticleWalker(self._has_tables, self._dropped)
         walker.walk_article(article)
         metadata = article.find("front-stub")
         title = extract_title(article.find("front/article-meta") if metadata is None else metadata)
@@ -283,12 +339,23 @@ class _ArticleWalker:
 
     def _walk_children(self, parent: Iterable[etree._Element], part: str, headings: Headings) -> None:
         """Walk the content of a section, box or list item; unknown elements are walked recursively."""
-        get_handler, default = _HANDLERS.get, _ArticleWalker._walk_children
+        get_handler, default = _HANDLERS.get, _ArticleWalker._walk_unknown
         for child in parent:
             get_handler(child.tag, default)(self, child, part, headings)
 
     def _skip(self, element: etree._Element, part: str, headings: Headings) -> None:
         """Skip an element without text."""
+
+    def _drop(self, element: etree._Element, part: str, headings: Headings) -> None:
+        """Count an element that is text within a sentence only."""
+        elements.count_dropped(element, self._dropped)
+
+    def _walk_unknown(self, element: etree._Element, part: str, headings: Headings) -> None:
+        """Walk an element without a handler: a paragraph if it has text of its own, else under its title."""
+        if _has_own_text(element):
+            self._add_paragraph(element, part, headings)
+        else:
+            self._walk_statement(element, part, headings)
 
     def _add_displayed_formula(self, element: etree._Element, part: str, headings: Headings) -> None:
         """Add a displayed formula between paragraphs."""
@@ -323,8 +390,14 @@ class _ArticleWalker:
         self._add_pending_captions()
         self._drop_references(first_block, title)
 
+    def _count_title_of_nothing(self, first_block: int, title: str) -> None:
+        """Count a title if there are no blocks that it is a heading of."""
+        if title and len(self.blocks) == first_block:
+            elements.add_dropped("title", len(title), self._dropped)
+
     def _drop_references(self, first_block: int, title: str) -> None:
         """Drop the blocks of a section or list if they are references."""
+        self._count_title_of_nothing(first_block, title)
         if title and text_rules.is_reference_title(title):
             texts = [block.text for block in self.blocks[first_block:]]
             if texts and text_rules.are_references(texts):
@@ -360,20 +433,48 @@ class _ArticleWalker:
     def _walk_list(self, items: etree._Element, part: str, headings: Headings) -> None:
         title = _element_title(items)
         first_block = len(self.blocks)
-        for item in items.iterchildren("list-item"):
-            self._walk_children(item, part, (*headings, title) if title else headings)
+        headings = (*headings, title) if title else headings
+        for item in items:
+            if item.tag != "list-item":
+                self._walk_children((item,), part, headings)
+                continue
+            first_item_block = len(self.blocks)
+            item_title = _element_title(item)
+            self._walk_children(item, part, (*headings, item_title) if item_title else headings)
+            self._count_title_of_nothing(first_item_block, item_title)
         self._drop_references(first_block, title)
 
     def _walk_definitions(self, definitions: etree._Element, part: str, headings: Headings) -> None:
+        title = _element_title(definitions)
+        first_block = len(self.blocks)
+        headings = (*headings, title) if title else headings
         for child in definitions:
             if child.tag == "def-item":
                 term = "".join(map(extract_text, child.iterchildren("term"))).removesuffix(":")
-                meaning = _join_texts(child.iterfind("def/p"))
+                meaning = _join_texts(child.iterchildren("def"))
                 self._add_block(part, headings, f"{term}: {meaning}" if term and meaning else term or meaning)
-            elif child.tag == "def-list":
-                self._walk_definitions(child, part, headings)
+                self._walk_children(child.iterchildren("x"), part, headings)
+            else:
+                self._walk_children((child,), part, headings)
+        self._count_title_of_nothing(first_block, title)
+
+    def _add_array(self, array: etree._Element, part: str, headings: Headings) -> None:
+        """Add the rows of a table without a frame: of a glossary's terms, or if tables are text."""
+        if part == "glossary":
+            for row in array.iter("tr"):
+                self._add_block(part, headings, ": ".join(filter(None, map(extract_text, row))))
+        elif self._has_tables:
+            self.blocks += [TextBlock("table", headings, row) for row in tables.format_rows(array)]
+        else:
+            elements.count_dropped(array, self._dropped)
+            return
+        self._walk_children((child for child in array if child.tag not in _ROW_ELEMENTS), part, headings)
 
     def _add_verses(self, verses: etree._Element, part: str, headings: Headings) -> None:
+        titles = [
+            _join_texts(group.iterchildren("title", "subtitle")) for group in verses.iter("verse-group")
+        ]
+        headings = (*headings, *filter(None, titles))
         self._add_block(part, headings, _join_texts(verses.iter("verse-line")))
 
     def _add_speech(self, speech: etree._Element, part: str, headings: Headings) -> None:
@@ -394,7 +495,7 @@ class _ArticleWalker:
                 append_inline(child, pieces)
                 if len(child):
                     self._pending_floats += [(nested, headings) for nested in _iter_supplements(child)]
-            elif tag in ("alternatives", "related-article"):
+            elif tag in _INLINE_ELEMENTS:
                 append_inline(child, pieces)
             elif tag == "fn":
                 footnotes.append(child)
@@ -406,9 +507,9 @@ class _ArticleWalker:
                     # A sentence ends in the formula, whose stop is removed with it.
                     self._add_block(part, headings, join_pieces(pieces))
                     pieces = []
-            elif handler is _ArticleWalker._add_float:
+            elif handler in (_ArticleWalker._add_float, _ArticleWalker._add_graphic):
                 pieces.append(WORD_GAP)
-                self._pending_floats.append((child, headings))
+                handler(self, child, part, headings)
             else:
                 self._add_block(part, headings, join_pieces(pieces))
                 pieces = []
@@ -432,6 +533,11 @@ class _ArticleWalker:
     def _add_float(self, element: etree._Element, part: str, headings: Headings) -> None:
         self._pending_floats.append((element, headings))
 
+    def _add_graphic(self, element: etree._Element, part: str, headings: Headings) -> None:
+        """Add a picture that has a caption itself."""
+        if element.find("caption") is not None:
+            self._pending_floats.append((element, headings))
+
     def _add_pending_captions(self) -> None:
         """Add the captions of the floats since the last call."""
         if self._pending_floats:
@@ -451,14 +557,16 @@ class _ArticleWalker:
                 self._walk_children(child, "caption", headings)
             elif tag == "p":
                 self._add_paragraph(child, "caption", headings)
-            elif self._has_tables and tag in ("table", "alternatives"):
-                table = next(child.iter("table"), None)
-                rows = () if table is None else tables.format_rows(table)
-                self.blocks += [TextBlock("table", headings, row) for row in rows]
+            elif self._has_tables and (table := next(child.iter("table"), None)) is not None:
+                self.blocks += [TextBlock("table", headings, row) for row in tables.format_rows(table)]
             elif tag == "table-wrap-foot":
-                self._walk_children(child, "caption", headings)
+                self._walk_titled(child, "caption", headings, "")
             elif _HANDLERS.get(tag) is _ArticleWalker._add_float:
                 self._add_captions(child, headings)
+            elif tag not in ("label", "graphic"):
+                self._walk_children((child,), "caption", headings)
+        if label is not None and len(self.blocks) == first_block:  # a label of nothing
+            elements.count_dropped(label, self._dropped)
         self._clean_captions(first_block, headings, element.tag in ("supplementary-material", "media"))
 
     def _clean_captions(self, first_block: int, headings: Headings, is_supplement: bool) -> None:
@@ -483,18 +591,21 @@ class _ArticleWalker:
                 self._add_block(block.part, path if rest else block.headings, part_text)
 
     def _walk_footnotes(self, group: etree._Element, part: str, headings: Headings) -> None:
-        """Walk a group of footnotes. Notes about a person's address are skipped."""
+        """Walk a group of footnotes. Notes about a person's address are counted."""
         title = _element_title(group)
         if text_rules.is_boilerplate(title):
             part = "boilerplate"
-        title = title or ("" if part == "caption" else "Footnotes")
+        headings = (*headings, title) if title else headings
+        note_headings = headings if title or part == "caption" else (*headings, "Footnotes")
+        first_block = len(self.blocks)
         for child in group:
-            if child.tag == "p":
-                self._add_paragraph(child, part, headings)
-            elif child.tag == "fn" and (
-                group.tag == "fn-group" or (child.get("fn-type") or "").lower() in _NOTE_TYPES
-            ):
-                self._add_footnote(child, part, (*headings, title) if title else headings)
+            if child.tag != "fn":
+                self._walk_children((child,), part, headings)
+            elif group.tag == "fn-group" or (child.get("fn-type") or "").lower() in _NOTE_TYPES:
+                self._add_footnote(child, part, note_headings)
+            else:
+                elements.count_dropped(child, self._dropped)
+        self._count_title_of_nothing(first_block, title)
 
     def _add_footnote(self, footnote: etree._Element, part: str, headings: Headings) -> None:
         """Add a footnote; the sign of a note of a table, which its cells have, stays: "* P < 0.05"."""
@@ -533,6 +644,12 @@ def extract_title(metadata: etree._Element | None) -> str:
         return ""
     titles = [extract_text(part) for part in group.iterchildren("article-title", "subtitle")]
     return ": ".join(text for text in titles if text)
+
+
+def _has_own_text(element: etree._Element) -> bool:
+    """Return True if an element has text that is in none of its children."""
+    texts = (element.text, *(child.tail for child in element))
+    return any(text and not text.isspace() for text in texts)
 
 
 def _iter_supplements(inline_element: etree._Element) -> Iterator[etree._Element]:
@@ -576,9 +693,11 @@ def _element_title(section: etree._Element) -> str:
 _HANDLERS: Final[dict[object, Callable[[_ArticleWalker, etree._Element, str, Headings], None]]] = {
     name: handler
     for handler, names in (
-        (_ArticleWalker._skip, _SKIPPED_ELEMENTS),
+        (_ArticleWalker._skip, " ".join(_SKIPPED_ELEMENTS)),
         (_ArticleWalker._add_displayed_formula, _DISPLAYED_FORMULAS),
-        (_ArticleWalker._add_float, _FLOAT_ELEMENTS),
+        (_ArticleWalker._add_float, " ".join(elements.FLOAT_ELEMENTS)),
+        (_ArticleWalker._drop, "related-article"),
+        (_ArticleWalker._add_graphic, "graphic"),
         (_ArticleWalker._add_paragraph, "p preformat code"),
         (_ArticleWalker._walk_section, "sec notes"),
         (_ArticleWalker._walk_list, "list"),
@@ -586,13 +705,14 @@ _HANDLERS: Final[dict[object, Callable[[_ArticleWalker, etree._Element, str, Hea
         (_ArticleWalker._walk_footnotes, "fn-group"),
         (_ArticleWalker._add_footnote, "fn"),
         (_ArticleWalker._walk_glossary, "glossary"),
+        (_ArticleWalker._add_array, "array"),
         (_ArticleWalker._add_verses, "verse-group"),
         (_ArticleWalker._add_speech, "speech"),
         (_ArticleWalker._walk_appendix, "app"),
         (_ArticleWalker._walk_acknowledgements, "ack"),
         (_ArticleWalker._walk_box, "boxed-text"),
-        (_ArticleWalker._walk_first_alternative, "block-alternatives"),
-        (_ArticleWalker._walk_children, "disp-quote question-wrap question answer"),
+        (_ArticleWalker._walk_first_alternative, "alternatives block-alternatives"),
+        (_ArticleWalker._walk_unknown, "disp-quote question-wrap question answer"),
         (_ArticleWalker._walk_statement, "statement"),
     )
     for name in names.split()

@@ -21,6 +21,7 @@ from lxml import etree
 
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.jats import in_text_marks
+from bioshards.corpus.jats.elements import DroppedText, add_dropped, count_dropped
 from bioshards.corpus.jats.in_text_marks import CITATION_MARK, CITATION_XREF_TYPES, LINK_SIGN, REMOVAL_MARK
 from bioshards.corpus.xml import element_text
 from bioshards.corpus.xml.element_text import resolve_entities
@@ -42,7 +43,9 @@ _PARSER: Final = etree.XMLParser(
 )
 
 
-def parse_article(xml: bytes, flatten: bool = True, has_tables: bool = False) -> etree._Element:
+def parse_article(
+    xml: bytes, flatten: bool = True, has_tables: bool = False, dropped: DroppedText | None = None
+) -> etree._Element:
     """Parse an article as :func:`article_stream.iter_articles` yields it.
 
     JATS elements have local names, whether the article uses a namespace or not; others, such as MathML's,
@@ -52,6 +55,7 @@ def parse_article(xml: bytes, flatten: bool = True, has_tables: bool = False) ->
         xml: the article's bytes.
         flatten: flatten simple inline markup into text first: the same text, in less time.
         has_tables: True to keep tables.
+        dropped: counts the bytes of the elements that are removed before parsing, with their tags.
 
     Raises:
         BadRecordError: invalid UTF-8, malformed XML, or an unknown entity.
@@ -63,8 +67,11 @@ def parse_article(xml: bytes, flatten: bool = True, has_tables: bool = False) ->
         raise BadRecordError("invalid-utf-8", f"{error.reason} at byte {error.start}") from error
     unread_elements = ("ref-list",) if has_tables else ("ref-list", "table")
     trimmed = xml
+    dropped = {} if dropped is None else dropped
     for name in unread_elements:
+        num_bytes = len(trimmed)
         trimmed = _cut_elements(trimmed, name.encode())
+        add_dropped(name, num_bytes - len(trimmed), dropped)
     text = link_citations(trimmed.decode())
     flat_text = flatten_inline_markup(text) if flatten else text
     try:
@@ -77,6 +84,8 @@ def parse_article(xml: bytes, flatten: bool = True, has_tables: bool = False) ->
         for element in root.iter():
             element.tag = _JATS_NAMESPACE.sub("", element.tag)
     if trimmed is xml:  # none found as bytes: none there, prefixed, or malformed
+        for element in root.iter(*unread_elements):
+            count_dropped(element, dropped)
         etree.strip_elements(root, *unread_elements, with_tail=False)
     # The tree is searched first, as that takes a fifth of the time.
     if next(root.iter("{*}table"), None) is not None and b":table" in trimmed:

@@ -5,7 +5,8 @@ the last position.  A ``DeleteCitation`` removes the records of the PMID before 
 earlier files.
 
 PMC: of the records of an article, the highest version is kept; of the same version, the one in the last
-source, at the last position.
+source, at the last position.  An article outside PMC is a copy of one that has its PMID or DOI; the one with
+a PMCID is kept.  Articles of PMC are no copies of each other, as a congress gives one DOI to all abstracts.
 
 Duplicates (``--dedup exact``) are documents whose titles and abstracts have equal letters and digits; 128-bit
 digests are compared.  The document with the lowest PMID or PMCID is kept.  The position of a record is no
@@ -20,18 +21,20 @@ of a bucket and the dropped records.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import re
 import string
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bioshards.corpus.lifecycle.job import ShardsJob, StageResult, order_stage_results
 from bioshards.corpus.shards import arrow_io
+from bioshards.corpus.source_record import NON_PMC_NUMBER_BIT
 from bioshards.corpus.storage.locks import make_temporary_folder
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -65,10 +68,12 @@ DECISION_SCHEMA: Final = pa.schema(
         pa.field("similarity", pa.float32()),
     ]
 )
-"""A dropped record of a source: superseded, deleted, duplicate, near-duplicate with the estimated similarity
-(near_duplicates.py) or excluded (id_lists.py)."""
+"""A dropped record of a source: superseded, deleted, copy, duplicate, near-duplicate with the estimated
+similarity (near_duplicates.py) or excluded (id_lists.py)."""
 
-DECISION_REASONS: Final = pa.array(["superseded", "deleted", "duplicate", "excluded", "near-duplicate"])
+DECISION_REASONS: Final = pa.array(
+    ["superseded", "deleted", "duplicate", "excluded", "near-duplicate", "copy"]
+)
 """Dictionary of the reasons of :data:`DECISION_SCHEMA`.  Its order is part of the files in work folders."""
 
 KEYS_PER_BUCKET: Final = 4_000_000
@@ -91,8 +96,11 @@ def decide(job: ShardsJob, stage_results: Sequence[StageResult]) -> str:
     """
     names = usable_output_names(stage_results)
     num_buckets = count_buckets(sum(stage_result.num_keys for stage_result in stage_results))
-    keys = _read_staged_keys(job, names)
+    has_others = [False] * len(names)
+    keys = _note_others(_read_staged_keys(job, names), has_others)
     rows = find_dropped_versions(keys, num_buckets, job.documents.highest_version_wins)
+    if job.documents.highest_version_wins and any(has_others):
+        rows = pa.concat_tables([rows, find_copies(_read_staged_ids(job, names, rows), has_others)])
     if job.config.dedup == "exact":
         rows = pa.concat_tables(
             [rows, find_duplicates(_read_surviving_digests(job, names, rows), num_buckets)]
@@ -164,6 +172,57 @@ def _find_dropped(keys: pa.Table, highest_version_wins: bool) -> pa.Table:
     return pa.concat_tables(
         [_make_rows(superseded, "superseded"), _make_rows(records.filter(is_deleted), "deleted")]
     )
+
+
+# Copies
+
+
+def _note_others(keys_by_source: Iterable[pa.Table], has_others: list[bool]) -> Iterator[pa.Table]:
+    """Pass the keys of sources on, and note for each whether it has articles outside PMC."""
+    for source, keys in enumerate(keys_by_source):
+        highest = pc.max(keys["key"]).as_py()
+        has_others[source] = highest is not None and highest >= NON_PMC_NUMBER_BIT
+        yield keys
+
+
+def find_copies(
+    ids_by_source: Sequence[Callable[[], Iterable[pa.Table]]], has_others: Sequence[bool]
+) -> pa.Table:
+    """Find the articles outside PMC with the PMID or DOI of another, as rows for :func:`split_by_source`.
+
+    Args:
+        ids_by_source: reads the ids of the surviving documents of each source: id, pmid, doi in lower case,
+            and position. Those of articles outside PMC are kept in memory.
+        has_others: whether each source has articles outside PMC.
+    """
+    others: list[tuple[str, list[str], int, int]] = []
+    for source, read_ids in enumerate(ids_by_source):
+        for table in read_ids() if has_others[source] else ():
+            rows = table.filter(pc.invert(pc.starts_with(table["id"], "pmc:"))).to_pylist()
+            others += [(row["id"], _list_names(row), source, row["position"]) for row in rows]
+    known: set[str] = set()
+    if others:
+        names = {name for _, row_names, _, _ in others for name in row_names}
+        pmids = pa.array([int(name) for name in names if name.isdecimal()], pa.int32())
+        dois = pa.array([name for name in names if not name.isdecimal()], pa.string())
+        for read_ids in ids_by_source:
+            for table in read_ids():
+                is_known = pc.or_(pc.is_in(table["pmid"], pmids), pc.is_in(table["doi"], dois))
+                in_pmc = table.filter(pc.and_(is_known, pc.starts_with(table["id"], "pmc:")))
+                known.update(name for row in in_pmc.to_pylist() for name in _list_names(row))
+    copies = []
+    for _, row_names, source, position in sorted(others):
+        if known.isdisjoint(row_names):
+            known.update(row_names)
+        else:
+            copies.append({"source": source, "position": position})
+    schema = pa.schema([_SOURCE_FIELD, DECISION_SCHEMA.field("position")])
+    return _make_rows(pa.Table.from_pylist(copies, schema), "copy")
+
+
+def _list_names(row: dict[str, Any]) -> list[str]:
+    """Return the names by which another corpus knows an article: its PMID, its DOI."""
+    return [str(row[name]) for name in ("pmid", "doi") if row[name]]
 
 
 # Exact duplicates
@@ -274,6 +333,28 @@ def _read_staged_keys(job: ShardsJob, output_names: Sequence[str]) -> Iterator[p
         lambda output_name: read_staged_table(job, output_name, "keys").select(names),
         output_names,
     )
+
+
+def _read_staged_ids(
+    job: ShardsJob, output_names: Sequence[str], dropped: pa.Table
+) -> list[Callable[[], Iterator[pa.Table]]]:
+    """Return a reader of the ids of each source's documents that neither versions nor filters drop."""
+
+    def read_ids(output_name: str, dropped_positions: pa.Array) -> Iterator[pa.Table]:
+        path = job.output.staged_path(output_name, "arrow")
+        for batch in arrow_io.read_stream(job.storage, path, ("id", "pmid", "doi", "origin", "drop_reason")):
+            position = pc.struct_field(batch["origin"], "position")
+            is_dropped = pc.or_(
+                pc.is_valid(batch["drop_reason"]), pc.is_in(position, value_set=dropped_positions)
+            )
+            columns = [batch["id"], batch["pmid"], pc.utf8_lower(batch["doi"]), position]
+            yield pa.table(columns, ["id", "pmid", "doi", "position"]).filter(pc.invert(is_dropped))
+
+    dropped_by_source = list(split_by_source(dropped, len(output_names)))
+    return [
+        functools.partial(read_ids, output_name, batch["position"])
+        for output_name, batch in zip(output_names, dropped_by_source, strict=True)
+    ]
 
 
 def _read_surviving_digests(

@@ -22,7 +22,7 @@ from typing import BinaryIO, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bioshards.corpus.document import Document
+from bioshards.corpus.document import Document, parse_doi
 from bioshards.corpus.errors import UserError
 from bioshards.corpus.lifecycle.decisions import DECISION_REASONS, DECISION_SCHEMA
 from bioshards.corpus.shards import arrow_io
@@ -35,12 +35,11 @@ STAGED_COLUMNS: Final = ("id", "pmid", "pmcid", "doi", "origin", "drop_reason")
 """Columns of staged documents that are read."""
 
 _ID_PATTERN: Final = re.compile(
-    r"(?:pubmed:|pmid:)?([1-9][0-9]{0,9})|(?:pmc:)?(PMC[1-9][0-9]{0,9})(?:\.[1-9][0-9]{0,3})?|(doi:10\.\S+)"
-    r"|(text:\S.*)"
+    r"(?:pubmed:|pmid:)?([1-9][0-9]{0,9})|(?:pmc:)?(PMC[1-9][0-9]{0,9})(?:\.[1-9][0-9]{0,3})?|(text:\S.*)"
 )
 _ACCEPTED_FORMATS: Final = (
-    "a line is a PMID (12345678), a PMCID (PMC123456, PMC123456.1), a DOI (doi:10.5555/1) or the id of a "
-    "document in shards (pubmed:12345678, pmc:PMC123456.1, text:note-17), a comment after #, or blank"
+    "a line is a PMID (12345678), a PMCID (PMC123456, PMC123456.1), a DOI (doi:10.5555/1, an address) or the "
+    "id of a document in shards (pubmed:12345678, pmc:PMC123456.1, text:note-17), a comment after #, or blank"
 )
 _COMMENT_PATTERN: Final = re.compile(r"(?:^|\s)#.*", re.DOTALL)  # a DOI may contain a #
 MAX_LIST_BYTES: Final = 2 << 30
@@ -161,17 +160,21 @@ def _iter_ids(file: BinaryIO, path: str) -> Iterator[str]:
                 "see that it is a list of ids"
             )
         try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            text = line.decode()
         except UnicodeDecodeError:
             raise IdListError(f"{path}, line {number} is not UTF-8: {_ACCEPTED_FORMATS}") from None
+        text = text.lstrip("\ufeff") if number == 1 else text
         stripped = (_COMMENT_PATTERN.sub("", text) if "#" in text else text).strip()
         if not stripped:
             continue
         match = _ID_PATTERN.fullmatch(stripped)
+        if not match and (doi := parse_doi(stripped)):
+            yield f"doi:{doi.lower()}"
+            continue
         if not match:
             shown = stripped if len(stripped) <= 60 else f"{stripped[:60]}..."
             raise IdListError(f"{path}, line {number}: {shown!r} is not an id; {_ACCEPTED_FORMATS}")
-        yield match[1] or match[2] or match[4] or match[3].lower()
+        yield match[1] or match[2] or match[3]
 
 
 def _has_id(ids: ListedIds, name: str) -> bool:

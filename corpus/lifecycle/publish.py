@@ -136,7 +136,10 @@ def _build_manifest(
     skipped = _sum_counts(stage_result.skipped_entries for stage_result in stage_results)
     records = sum(stage_result.records for stage_result in stage_results)
     counts = _sum_counts(finalize_result.counts for finalize_result in finalize_results)
-    removed = {rule: _sum_removed_text(rule, finalize_results) for rule in documents.removal_names()}
+    # Elements of articles are named where they were met, after what the settings name.
+    met = sorted({rule for finalize_result in finalize_results for rule in finalize_result.cleaning})
+    rules = dict.fromkeys([*documents.removal_names(), *met])
+    removed = {rule: _sum_removed_text(rule, finalize_results) for rule in rules}
     return DocumentsManifest(
         pipeline=config.pipeline,
         notice=dataset_card.NOTICE_BY_PIPELINE[config.pipeline],

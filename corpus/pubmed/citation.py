@@ -28,7 +28,9 @@ from bioshards.corpus.document import (
     Grant,
     MeshHeading,
     MeshQualifier,
+    find_earliest_date,
     format_partial_date,
+    parse_doi,
     parse_orcid,
 )
 from bioshards.corpus.errors import BadRecordError
@@ -95,6 +97,8 @@ class Citation(NamedTuple):
     columns: ArticleColumns = ArticleColumns()
     issns: tuple[str, ...] = ()
     """ISSNs of the journal; empty unless asked for."""
+    is_book: bool = False
+    """True of a book or a chapter, whose journal is the title of the book."""
 
 
 def parse_citation(record: bytes, is_checked: bool = False, columns: Collection[str] = ()) -> Citation:
@@ -119,6 +123,74 @@ def parse_citation(record: bytes, is_checked: bool = False, columns: Collection[
         return _parse_text(text, True, columns)
     except UnusualLayoutError as unusual:
         raise BadRecordError("no-pmid", str(unusual)) from unusual
+
+
+def parse_book(record: bytes, columns: Collection[str] = ()) -> Citation:
+    """Parse a ``PubmedBookArticle`` or ``BookDocument``.
+
+    Args:
+        record: the element's bytes.
+        columns: names of the columns of ``ArticleColumns`` to parse; a book has fewer than an article.
+
+    Raises:
+        BadRecordError: invalid UTF-8, malformed XML, an unknown entity, or no PMID.
+    """
+    tree = parse_xml(element_text.mark_exponents(decode_record(record)))
+    document = tree.find("BookDocument") if tree.tag == "PubmedBookArticle" else tree
+    pmid = None if document is None else document.find("PMID")
+    if document is None or pmid is None:
+        raise BadRecordError("no-pmid", "a book record without a PMID")
+    abstract = document.find("Abstract")
+    book_title = _find_text(document, "Book/BookTitle")
+    chapter_title = _find_text(document, "ArticleTitle")
+    ids = {
+        element.get("IdType", ""): element.text or ""
+        for element in tree.iterfind(".//ArticleIdList/ArticleId")
+    }
+    date = document.find("Book/PubDate")
+    year, published = (
+        (None, None) if date is None else _parse_publication_date(etree.tostring(date, encoding="unicode"))
+    )
+    publication_types = tuple(filter(None, map(extract_text, document.iterfind("PublicationType"))))
+    authors = document.find("AuthorList")
+    if authors is None:
+        authors = document.find("Book/AuthorList")
+    keywords = (" ".join(extract_text(item).split()) for item in document.iterfind("KeywordList/Keyword"))
+    found = ArticleColumns(
+        publication_types=publication_types,
+        keywords=tuple(filter(None, keywords)),
+        published=published,
+        authors=() if authors is None else _read_authors(authors),
+        vernacular_title=_find_text(document, "VernacularTitle"),
+    )
+    pmcid = _PMCID.search(ids.get("pmc") or ids.get("pmcid") or "")
+    return Citation(
+        pmid=_parse_pmid(pmid.text or ""),
+        version=_parse_version(pmid.get("Version")),
+        title=chapter_title or book_title or "",
+        abstract=() if abstract is None else tuple(_make_sections(abstract.iterchildren("AbstractText"))),
+        year=year,
+        languages=tuple(filter(None, (element.text for element in document.iterfind("Language")))),
+        publication_types=publication_types,
+        retracted=False,
+        pmcid=pmcid[0] if pmcid else None,
+        doi=parse_doi(ids.get("doi", "")),
+        journal=book_title,
+        columns=found._replace(
+            **{
+                name: ArticleColumns._field_defaults[name]
+                for name in ArticleColumns._fields
+                if name not in columns
+            }
+        ),
+        is_book=True,
+    )
+
+
+def _find_text(element: etree._Element, path: str) -> str | None:
+    """Return the text of a descendant in one line, None without one or text."""
+    found = element.find(path)
+    return None if found is None else (" ".join(extract_text(found).split()) or None)
 
 
 def parse_pmids(record: bytes) -> list[tuple[int, int]]:
@@ -183,6 +255,10 @@ def _parse_text(text: str, is_checked: bool, columns: Collection[str]) -> Citati
     )
     languages, after_languages = _parse_languages(text, after_abstract)
     publication_types, after_types = _parse_publication_types(text, after_languages)
+    if (article_date := text.find("<ArticleDate", after_types)) >= 0 and published:
+        electronic = _parse_day(text, article_date)
+        published = find_earliest_date([published, electronic.isoformat()] if electronic else [published])
+        year = int(published[:4])
     data_start = text.rfind("<PubmedData", after_types)  # nearer to the end, but with many references
     end = data_start if data_start >= 0 else len(text)
     ids = _parse_article_ids(text, data_start) if data_start >= 0 else {}
@@ -202,7 +278,7 @@ def _parse_text(text: str, is_checked: bool, columns: Collection[str]) -> Citati
         publication_types=publication_types,
         retracted=has_retraction_link or _RETRACTED_PUBLICATION_TYPE in map(str.casefold, publication_types),
         pmcid=pmcid[0] if pmcid else None,
-        doi=doi.strip() if doi else _parse_elocation_doi(text, start, end),
+        doi=(parse_doi(doi) if doi else None) or _parse_elocation_doi(text, start, end),
         other_abstracts=() if abstract else _parse_other_abstracts(text, after_types, end),
         journal=journal or find_text(text, "Title", start, end),
         abstract_categories=categories,
@@ -337,8 +413,12 @@ def _parse_elocation_doi(text: str, start: int, end: int) -> str | None:
     """Return the DOI of the article's ELocationIDs, for records without PubmedData."""
     position = text.find("<ELocationID", start, end)
     for attributes, value in _LOCATION.findall(text, position, end) if position >= 0 else []:
-        if _DOI.search(attributes) and not _INVALID.search(attributes) and value.strip():
-            return unescape(value).strip()
+        if (
+            _DOI.search(attributes)
+            and not _INVALID.search(attributes)
+            and (doi := parse_doi(unescape(value)))
+        ):
+            return doi
     return None
 
 
@@ -507,7 +587,19 @@ def _parse_columns(
         grants=_parse_grants(text, after_pmid, end) if "grants" in columns else (),
         cited_pmids=_parse_cited_pmids(text, end) if "cited_pmids" in columns else (),
         other_abstracts=_join_other_abstracts(text, after_types, end) if "other_abstracts" in columns else (),
+        vernacular_title=_parse_vernacular_title(text, after_types, end)
+        if "vernacular_title" in columns
+        else None,
     )
+
+
+def _parse_vernacular_title(text: str, start: int, end: int) -> str | None:
+    """Return the title in the article's own language, which follows the publication types."""
+    span = find_content(text, "VernacularTitle", start, end)
+    if span is None:
+        return None
+    title = extract_text(parse_xml(f"<x>{element_text.mark_exponents(text[slice(*span)])}</x>"))
+    return " ".join(title.split()) or None
 
 
 _DAY = re.compile(
@@ -558,7 +650,8 @@ def _parse_mesh_heading(xml: str) -> MeshHeading:
         names = [_parse_mesh_name(*match) for match in _ANY_MESH_NAME.findall(xml)] or [("", "N", "")]
     ui, major, descriptor = names[0]
     qualifiers = tuple([MeshQualifier(name, major == "Y") for _, major, name in names[1:]])
-    return MeshHeading(descriptor, ui or None, major == "Y", qualifiers)
+    is_major = major == "Y" or any(qualifier.major for qualifier in qualifiers)
+    return MeshHeading(descriptor, ui or None, is_major, qualifiers)
 
 
 def _parse_mesh_name(attributes: str, name: str) -> tuple[str, str, str]:
@@ -598,8 +691,14 @@ def _read_child(element: etree._Element, name: str) -> str | None:
 
 
 def _parse_authors(text: str, start: int, end: int) -> tuple[Author, ...]:
+    return _read_authors(_parse_list(text, "AuthorList", start, end))
+
+
+def _read_authors(elements: Iterable[etree._Element]) -> tuple[Author, ...]:
     authors = []
-    for author in _parse_list(text, "AuthorList", start, end):
+    for author in elements:
+        if author.get("ValidYN") == "N":  # the name as it was before it was corrected
+            continue
         affiliations = [_read_child(info, "Affiliation") for info in author.iterchildren("AffiliationInfo")]
         affiliations.append(_read_child(author, "Affiliation"))  # before 2015
         identifiers = [
@@ -613,6 +712,7 @@ def _parse_authors(text: str, start: int, end: int) -> tuple[Author, ...]:
                 _read_child(author, "ForeName") or _read_child(author, "Initials"),
                 next(filter(None, identifiers), None),
                 tuple(filter(None, affiliations)),
+                _read_child(author, "Suffix"),
             )
         )
     return tuple(authors)

@@ -15,7 +15,13 @@ from bioshards.corpus.document import HEADING_SEPARATOR, Document
 from bioshards.corpus.errors import BadFileError, BadRecordError
 from bioshards.corpus.filter_names import FilterNames
 from bioshards.corpus.languages import to_marc_code
-from bioshards.corpus.pubmed.citation import AbstractSection, Citation, parse_citation, parse_pmids
+from bioshards.corpus.pubmed.citation import (
+    AbstractSection,
+    Citation,
+    parse_book,
+    parse_citation,
+    parse_pmids,
+)
 from bioshards.corpus.pubmed.filters import PubMedConfig, find_drop_reason
 from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
@@ -53,6 +59,7 @@ class CitationReader:
     def __init__(self, config: PubMedConfig) -> None:
         self._document_builder = CitationDocumentBuilder(config)
         self._columns = config.list_parsed_columns()
+        self._keep_books = config.keep_books
         self.decoding_report = DecodingReport()
         self.filter_names = FilterNames(config.list_filter_names())
 
@@ -80,11 +87,12 @@ class CitationReader:
         for element, xml in batch:
             try:
                 check_length(xml)
-                parsed.append(
-                    parse_citation(xml, is_checked, self._columns)
-                    if element in _CITATION_ELEMENTS
-                    else _parse_keys(element, xml)
-                )
+                if element in _CITATION_ELEMENTS:
+                    parsed.append(parse_citation(xml, is_checked, self._columns))
+                elif element in _BOOK_ELEMENTS and self._keep_books:
+                    parsed.append(parse_book(xml, self._columns))
+                else:
+                    parsed.append(_parse_keys(element, xml))
             except BadRecordError as error:
                 # A copy: the traceback of the error leads to this list, and nothing collects such a cycle.
                 parsed.append(BadRecordError(error.reason, error.detail))
@@ -221,7 +229,7 @@ class CitationDocumentBuilder:
             language=",".join(map(to_marc_code, citation.languages)) or None,
             licence=None,
             retracted=citation.retracted,
-            flags=[],
+            flags=["book"] if citation.is_book else [],
             title=title,
             sentences=sentences,
             sections=sections,

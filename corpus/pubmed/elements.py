@@ -133,13 +133,13 @@ def read_content(text: str, start: int, end_tag: str) -> tuple[str, int] | None:
 
 
 def unescape(text: str) -> str:
-    """Resolve entities and character references."""
+    """Resolve entities and character references, and those that were escaped twice."""
     if "&" not in text:
         return text
     resolved = text.replace("&lt;", "<").replace("&gt;", ">")
     if resolved.count("&") == resolved.count("&amp;"):
-        return resolved.replace("&amp;", "&")
-    return parse_xml(f"<x>{text}</x>").text or ""
+        return element_text.unescape_once(resolved.replace("&amp;", "&"))
+    return element_text.unescape_once(parse_xml(f"<x>{text}</x>").text or "")
 
 
 def find_text(text: str, name: str, start: int, end: int) -> str | None:
@@ -158,4 +158,4 @@ def extract_text(element: etree._Element) -> str:
         formula_text, tail = formula_to_text(math), math.tail
         math.clear()
         math.text, math.tail = formula_text, tail
-    return text_content(element)
+    return element_text.unescape_once(text_content(element))

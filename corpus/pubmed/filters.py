@@ -109,6 +109,9 @@ class PubMedConfig(ArticleConfig):
     ] = ()
     """Named as in the DTD's ``PublicationType``, in any case."""
     keep_title_only: Annotated[bool, "keep records without an abstract, as their title alone"] = False
+    keep_books: Annotated[
+        bool, "keep records of books and their chapters that have an abstract, marked in the column flags"
+    ] = False
     other_abstract_types: Annotated[
         tuple[str, ...],
         Option(

@@ -98,7 +98,7 @@ def parse_tree(file: BinaryIO, path: str) -> MeshTree:
         if not line.strip():
             continue
         try:
-            name, _, tree_number = line.decode("utf-8-sig").strip().rpartition(";")
+            name, _, tree_number = line.decode().lstrip("\ufeff").strip().rpartition(";")
         except UnicodeDecodeError:
             name = tree_number = ""
         if not name or not _TREE_NUMBER.fullmatch(tree_number):

@@ -2,7 +2,7 @@
 
 A full stop, question mark or exclamation mark before a blank is a boundary candidate. After a plain word and
 before a capital it is a boundary. All other candidates are classified by the words around them
-(boundary_model.py).
+(boundary_model.py). Stops of other scripts (。！？।؟ and their like) are boundaries, also without a blank.
 """
 
 from __future__ import annotations
@@ -28,6 +28,13 @@ BOUNDARY_CANDIDATE: Final = re.compile(rf"[.!?] {_CLOSING_MARKS}", re.VERBOSE)
 """Boundary candidate: a mark, closing quotes and brackets, and citations after it."""
 _FULL_STOP: Final = re.compile(rf"\. {_CLOSING_MARKS}", re.VERBOSE)
 """The same for full stops only: twice as fast, as the regular expression starts with one character."""
+
+_OTHER_STOPS: Final = "。！？．｡।॥؟۔።։။"
+"""Full stops, question and exclamation marks of Chinese, Japanese, Devanagari, Arabic, Urdu, Ethiopic,
+Armenian and Burmese."""
+_OTHER_BOUNDARY: Final = re.compile(
+    r"(?:[。！？｡।॥؟۔።։။]|．(?![0-9０-９]))++[」』）〕】〉》”’\"')\]]*+ ?"  # not in ３．５
+)
 
 _MAX_LABEL_LENGTH: Final = 32
 FIGURE_LABEL: Final = re.compile(
@@ -70,8 +77,9 @@ def count_line_words(line: str) -> int:
 def split(text: str) -> list[str]:
     """Split a text into sentences, with white space collapsed to single blanks.
 
-    Words are preserved in order: ``" ".join(split(text)).split() == text.split()``. A blank line ends a
-    sentence; other line breaks do not. Time is linear in the length of the text.
+    Words are preserved in order: ``" ".join(split(text)).split() == text.split()``, but that a sentence may
+    end in a word of a script that has no blanks. A blank line ends a sentence; other line breaks do not. Time
+    is linear in the length of the text.
     """
     if "\n" not in text:
         return split_line(collapse_whitespace(text))
@@ -84,6 +92,8 @@ def split(text: str) -> list[str]:
 
 def spans(text: str) -> list[tuple[int, int]]:
     """Return the sentences of :func:`split` as character offsets (start, end) in the text."""
+    if _has_other_stop(text):
+        return _find_spans(text, split(text))
     if text and collapse_whitespace(text) is text:
         starts = itertools.accumulate((len(sentence) + 1 for sentence in split_line(text)), initial=0)
         return [(start, end - 1) for start, end in itertools.pairwise(starts)]
@@ -95,8 +105,38 @@ def spans(text: str) -> list[tuple[int, int]]:
     return word_spans
 
 
+def _find_spans(text: str, sentences: list[str]) -> list[tuple[int, int]]:
+    """Return the offsets of sentences, which have the visible characters of the text in order."""
+    offsets = [offset for offset, character in enumerate(text) if not character.isspace()]
+    lengths = [len(sentence) - sentence.count(" ") for sentence in sentences]
+    starts = itertools.accumulate(lengths, initial=0)
+    return [
+        (offsets[start], offsets[start + length - 1] + 1)
+        for start, length in zip(starts, lengths, strict=False)
+    ]
+
+
+def _has_other_stop(text: str) -> bool:
+    """Return True if a text has a stop of another script: a search for each takes least time."""
+    if text.isascii():
+        return False
+    return any(stop in text for stop in _OTHER_STOPS)
+
+
 def split_line(text: str) -> list[str]:
     """Split a line whose white space is single blanks."""
+    if not _has_other_stop(text):
+        return _split_at_stops(text)
+    sentences: list[str] = []
+    start = 0
+    for boundary in _OTHER_BOUNDARY.finditer(text):
+        sentences += _split_at_stops(text[start : boundary.end()].rstrip(" "))
+        start = boundary.end()
+    return sentences + _split_at_stops(text[start:])
+
+
+def _split_at_stops(text: str) -> list[str]:
+    """Split a line at full stops, question marks and exclamation marks before blanks."""
     sentences: list[str] = []
     start = 0
     pattern = BOUNDARY_CANDIDATE if "?" in text or "!" in text else _FULL_STOP

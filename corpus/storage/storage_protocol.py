@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import os
@@ -169,7 +170,7 @@ class Storage(Protocol):
     def read_json(self, path: str) -> Any:
         """Read a JSON file."""
         with self.open(path) as file:
-            return json.loads(file.read())
+            return json.loads(file.read().removeprefix(codecs.BOM_UTF8))
 
     def write_json(self, path: str, value: object) -> None:
         """Write a JSON file atomically."""

@@ -187,15 +187,36 @@ def _open_compressed(file: BinaryIO, compression: str) -> BinaryIO:
 
 def _iter_json_lines(file: BinaryIO, config: TextFilesConfig, size: int) -> Iterator[RawRecord]:
     """Yield the records of a file with a JSON object a line; blank lines are passed over."""
+    is_first = True
     for number, line, is_whole in _iter_lines(file, size):
         if line.strip():
+            if is_first:
+                _check_json_lines(line)
+                is_first = False
             yield RawRecord(line, f"line {number}", _parse_json(line) if is_whole else _make_size_error())
+
+
+def _check_json_lines(line: bytes) -> None:
+    """Check that the first line is one of JSON Lines, or damaged alone.
+
+    Raises:
+        BadFileError: it begins an array, or an object over many lines.
+    """
+    start, has_more = line.strip(), line.strip().endswith((b"{", b"[", b","))
+    if start.startswith(b"[") and (has_more or start.lstrip(b"[ \t").startswith(b"{") or start == b"[]"):
+        kind = "a JSON array"
+    elif start.startswith(b"{") and has_more:
+        kind = "a JSON object over many lines"
+    else:
+        return
+    detail = "JSON Lines are wanted, an object on each line: convert it, as jq -c '.[]' does with an array"
+    raise BadFileError("not-json-lines", f"it is {kind}; {detail}")
 
 
 def _iter_plain_text(file: BinaryIO, config: TextFilesConfig, size: int) -> Iterator[RawRecord]:
     """Yield the documents of a file of plain text, between blank lines."""
     lines: list[bytes] = []
-    first_number = num_bytes = 0
+    first_number = num_bytes = num_documents = 0
     for number, line, is_whole in itertools.chain(_iter_lines(file, size), [(0, b"", True)]):
         if line.strip():
             first_number = first_number or number
@@ -210,8 +231,10 @@ def _iter_plain_text(file: BinaryIO, config: TextFilesConfig, size: int) -> Iter
             except UnicodeDecodeError as error:
                 fields = _make_utf8_error(error)
             if num_bytes > MAX_RECORD_BYTES:
-                raw, fields = raw[:_REJECTED_BYTES], _make_size_error()
+                is_whole_file = not number and not num_documents
+                raw, fields = raw[:_REJECTED_BYTES], _make_text_size_error(is_whole_file)
             yield RawRecord(raw, f"line {first_number}", fields)
+            num_documents += 1
             lines, first_number, num_bytes = [], 0, 0
 
 
@@ -259,7 +282,8 @@ def _iter_lines(file: BinaryIO, size: int) -> Iterator[tuple[int, bytes, bool]]:
         check_ratio(size, unpacked_bytes)
         is_whole = piece is line
         if number == 1:
-            line = line.removeprefix(codecs.BOM_UTF8)
+            while line.startswith(codecs.BOM_UTF8):
+                line = line.removeprefix(codecs.BOM_UTF8)
         yield number, line if is_whole else line[:_REJECTED_BYTES], is_whole
         while blank := _read_blank_lines(file) if line.isspace() else b"":
             number += blank.count(b"\n")
@@ -291,6 +315,15 @@ def _make_utf8_error(error: UnicodeDecodeError) -> BadRecordError:
 
 def _make_size_error() -> BadRecordError:
     return BadRecordError("too-large", f"more than {MAX_RECORD_BYTES >> 20} MiB; divide it")
+
+
+def _make_text_size_error(is_whole_file: bool) -> BadRecordError:
+    detail = "A blank line ends a document: put one between documents"
+    if is_whole_file:
+        detail = f"the file has no blank line and more than {MAX_RECORD_BYTES >> 20} MiB. {detail}"
+    else:
+        detail = f"more than {MAX_RECORD_BYTES >> 20} MiB without a blank line. {detail}, or divide it"
+    return BadRecordError("too-large", detail)
 
 
 def _select_columns(names: Sequence[str], config: TextFilesConfig) -> list[str]:

@@ -298,7 +298,7 @@ def from_toml(path: str, dataclass_type: type) -> dict[str, Any]:
     """
     try:
         with open(path, "rb") as file:
-            values = tomllib.load(file)
+            values = tomllib.loads(file.read().decode("utf-8-sig"))
     except OSError as error:
         raise InvalidValueError(f"cannot read --config {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

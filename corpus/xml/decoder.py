@@ -185,7 +185,8 @@ def _transcode_to_utf8(blocks: Iterator[bytes], report: DecodingReport) -> Itera
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         encoding = "utf-16"
     else:
-        head = head.removeprefix(codecs.BOM_UTF8)
+        while head.startswith(codecs.BOM_UTF8):
+            head = head.removeprefix(codecs.BOM_UTF8)
         declared = _DECLARED_ENCODING.match(head)
         encoding = declared[1].decode("ascii").lower() if declared else "utf-8"
     if encoding in ("utf-8", "utf8", "us-ascii", "ascii"):

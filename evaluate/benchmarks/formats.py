@@ -33,6 +33,9 @@ _XML_PARSER: Final = etree.XMLParser(
 """Untrusted XML: no entities, no network, bounded sizes."""
 
 
+BYTE_ORDER_MARK: Final = "\ufeff"
+
+
 def read_bytes(path: str) -> bytes:
     """Return the content of a file."""
     try:
@@ -43,13 +46,13 @@ def read_bytes(path: str) -> bytes:
 
 
 def read_text(path: str) -> str:
-    """Return the text of a UTF-8 file with its line endings, without a byte order mark."""
+    """Return the text of a UTF-8 file with its line endings, without byte order marks at its start."""
     data = read_bytes(path)
     if b"\0" in data:
         line = _find_line_number(data, data.index(b"\0"))
         raise BenchmarkFileError(path, line, "it is not text: it holds a NUL")
     try:
-        return data.decode("utf-8-sig")
+        return data.decode("utf-8-sig").lstrip(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
         # The place is in error.object, which lacks the byte order mark.
         line = _find_line_number(error.object, error.start)

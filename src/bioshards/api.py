@@ -50,7 +50,7 @@ class Document:
         source: ``pubmed``, ``pmc`` or ``text``.
         pmid: PubMed id; None if it has none, as the next two.
         pmcid: PMC id, with ``PMC``.
-        doi: DOI as printed.
+        doi: without its address, case as printed.
         version: version of the citation or of the article.
         year: year of publication.
         journal: title of the journal.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Any
 
+from bioshards.corpus.document import parse_doi
 from bioshards.corpus.errors import InputNotFoundError, escape_controls
 from bioshards.corpus.ui.command_line import CommandResult, run_command
 from bioshards.corpus.ui.options import Argument, Option, OptionParser, int_at_least
@@ -89,7 +90,9 @@ def _match_id(pc: Any, document_id: str) -> Any:
         return pc.field("pmid") == int(document_id)
     if re.fullmatch(r"PMC\d+", document_id):
         return pc.field("pmcid") == document_id
-    return pc.field("doi" if document_id.startswith("10.") else "id") == document_id
+    if doi := parse_doi(document_id):
+        return pc.utf8_lower(pc.field("doi")) == doi.lower()
+    return pc.field("id") == document_id
 
 
 def _format_document(document: Document, width: int) -> list[str]:

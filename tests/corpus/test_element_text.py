@@ -107,3 +107,17 @@ def test_superscript_numbers_of_citations(xml: str) -> None:
 )
 def test_superscript_numbers_that_are_no_citations(xml: str) -> None:
     assert element_text.mark_exponents(xml) == xml
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("p &lt;5 &amp; &gt;2", "p <5 & >2"),
+        ("&alpha;, &#945; and &#x3B1; &agr;", "α, α and α α"),
+        ("&amp;lt;b", "&lt;b"),
+        ("AT&T; R&D&nosuchname; &#0; &#xD800; &# &;", "AT&T; R&D&nosuchname; &#0; &#xD800; &# &;"),
+        ("no entity", "no entity"),
+    ],
+)
+def test_what_was_escaped_twice_is_unescaped_once(text: str, expected: str) -> None:
+    assert element_text.unescape_once(text) == expected

@@ -197,7 +197,7 @@ def _lowers_case(folder: str, tokenizer: Tokenizer | None) -> bool | None:
     if tokenizer is not None:
         return tokenizer.normalizer is not None and "a" in tokenizer.normalizer.normalize_str("A")
     try:
-        with open(f"{folder}/tokenizer_config.json", encoding="utf-8") as file:
+        with open(f"{folder}/tokenizer_config.json", encoding="utf-8-sig") as file:
             value = json.load(file).get("do_lower_case")
     except (OSError, ValueError, AttributeError):
         return None

@@ -546,3 +546,38 @@ def test_articles_are_opened_lazily(tmp_path: Path) -> None:
     assert all(len(opened) < count + MAX_CONCURRENT_CALLS for count, _ in enumerate(records, 1))
     assert len(opened) == 3 * MAX_CONCURRENT_CALLS - 1
     assert isinstance(source, SourceFile)
+
+
+def test_xml_that_is_no_article_is_another_file_of_a_package(tmp_path: Path) -> None:
+    members = [("PMC1/a.nxml", small_article(1)), ("PMC1/table.xml", b"<Workbook><Row/></Workbook>")]
+    write_files(tmp_path / "both", {"PMC1.tar.gz": pack_tar_gz(members)})
+    write_files(tmp_path / "none", {"PMC2.tar.gz": pack_tar_gz([("table.xml", b"<Workbook/>")])})
+    assert list_outcomes(tmp_path / "both") == ["pmc:PMC1.1"]
+    assert list_outcomes(tmp_path / "none") == ["wrong-root"]
+
+
+def test_archives_in_an_archive_are_read_one_level_deep(tmp_path: Path) -> None:
+    package = pack_tar_gz([("PMC1/a.nxml", small_article(1))])
+    outer = [
+        ("PMC1.tar.gz", package),
+        ("deep.tar.gz", pack_tar_gz([("PMC2.tar.gz", package)])),
+        ("damaged.tar.gz", b"any"),
+        ("b.zip", pack_zip([("b.xml", small_article(2))])),
+        ("c.xml", small_article(3)),
+    ]
+    for name, pack in (("a.tar.gz", pack_tar_gz), ("a.zip", pack_zip)):
+        write_files(tmp_path / name, {name: pack(outer)})
+        assert summarize_records(read_records(tmp_path / name)) == [
+            (f"{name}/PMC1.tar.gz/PMC1/a.nxml", 0, "pmc:PMC1.1"),
+            (f"{name}/deep.tar.gz/PMC2.tar.gz", 1, "nested-archive"),
+            (f"{name}/damaged.tar.gz", 2, "not-an-archive"),
+            (f"{name}/b.zip", 3, "nested-archive"),
+            (f"{name}/c.xml", 4, "pmc:PMC3.1"),
+        ]
+
+
+def test_an_archive_is_not_used_if_one_in_it_is_damaged_after_an_article(tmp_path: Path) -> None:
+    package = pack_tar_gz([("a.nxml", small_article(1)), ("b.nxml", small_article(2))])
+    folder = write_files(tmp_path / "in", {"a.tar.gz": pack_tar_gz([("PMC1.tar.gz", package[:-20])])})
+    with pytest.raises(BadFileError, match="truncated"):
+        read_records(folder)

@@ -619,3 +619,71 @@ def test_signs_of_notes_of_tables_stay_with_them() -> None:
         f"<table-wrap><caption><p>Gulls.</p></caption><table-wrap-foot>{notes}</table-wrap-foot></table-wrap>"
     )
     assert extract_texts(table) == ["Gulls.", "* Not known.", "At birth.", "† In winter.", "** P < 0.01."]
+
+
+EN, ES = 'xml:lang="en"', 'xml:lang="es"'
+MINE, THEIRS = "<p>Gulls nest.</p>", "<p>Las gaviotas.</p>"
+ABSTRACTS = {
+    "the second abstract": f"<abstract {ES}>{THEIRS}</abstract><abstract {EN}>{MINE}</abstract>",
+    "a translation": f"<abstract {ES}>{THEIRS}</abstract><trans-abstract {EN}>{MINE}</trans-abstract>",
+    "the first": f"<abstract>{MINE}</abstract><abstract {ES}>{THEIRS}</abstract>",
+}
+
+
+@pytest.mark.parametrize("case", ABSTRACTS)
+def test_the_abstract_is_the_one_in_the_language_of_the_article(case: str) -> None:
+    blocks = extract_blocks(parse_article(build_front(ABSTRACTS[case])))
+    assert sorted(blocks) == [
+        ("abstract", "Abstract", "Gulls nest."),
+        ("translated-abstract", "Abstract", "Las gaviotas."),
+    ]
+
+
+def test_an_abstract_in_another_language_is_the_abstract_if_there_is_no_other() -> None:
+    blocks = extract_blocks(parse_article(build_front(f'<abstract xml:lang="es">{THEIRS}</abstract>')))
+    assert blocks == [("abstract", "Abstract", "Las gaviotas.")]
+
+
+def test_notes_beside_the_metadata_are_read() -> None:
+    metadata = (
+        "<article-meta><abstract><p>Gulls.</p></abstract>"
+        "<funding-group><funding-statement>The gulls paid.</funding-statement></funding-group>"
+        "<custom-meta-group>"
+        "<custom-meta><meta-name>Data availability</meta-name>"
+        "<meta-value>All here.</meta-value></custom-meta>"
+        "<custom-meta><meta-name>Version</meta-name><meta-value>7</meta-value></custom-meta>"
+        "</custom-meta-group></article-meta>"
+    )
+    notes = (
+        "<notes><title>Key messages</title><p>Gulls return.</p></notes>"
+        "<notes><title>Data Availability</title><p>All here.</p></notes>"
+        "<glossary><array><tbody><tr><td>GN</td><td>gull nest</td></tr></tbody></array></glossary>"
+        "<ack><p>We thank the terns.</p></ack>"
+    )
+    dropped: dict[str, int] = {}
+    tree = parse_article(f"<front>{metadata}{notes}</front><body><p>Auks.</p></body>")
+    blocks = text_blocks.extract_blocks(tree, DROP_CITATIONS, dropped)
+    assert [(block.part, " > ".join(block.headings), block.text) for block in blocks] == [
+        ("abstract", "Abstract", "Gulls."),
+        ("body", "Key messages", "Gulls return."),
+        ("body", "", "Auks."),
+        ("boilerplate", "Data Availability", "All here."),
+        ("glossary", "Glossary", "GN: gull nest"),
+        ("acknowledgements", "Acknowledgements", "We thank the terns."),
+        ("boilerplate", "Funding", "The gulls paid."),
+    ]
+    assert dropped == {"custom-meta": len("Version7"), "meta-value": len("All here.")}
+
+
+LISTS = {
+    "a list": "<list><title>Birds</title><list-item><title>First</title><p>Gull.</p></list-item></list>",
+    "definitions": "<def-list><title>Birds &gt; First</title>"
+    "<def-item><term>Gull.</term></def-item></def-list>",
+    "verses": "<verse-group><title>Birds &gt; First</title><verse-line>Gull.</verse-line></verse-group>",
+    "a quotation": "<disp-quote><title>Birds &gt; First</title><p>Gull.</p></disp-quote>",
+}
+
+
+@pytest.mark.parametrize("case", LISTS)
+def test_titles_of_lists_are_headings(case: str) -> None:
+    assert extract_body(LISTS[case]) == [("body", "Birds > First", "Gull.")]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
@@ -262,3 +263,34 @@ def test_digest_is_independent_of_chunks() -> None:
     assert digest_decisions(pa.Table.from_batches(batches)) == digest_decisions(
         make_decisions([(0, "superseded", None, None)])
     )
+
+
+Ids = tuple[str, int | None, str | None]
+
+
+def find_copies_of(*sources: list[Ids]) -> list[tuple[int, int]]:
+    """Return source and position of the copies among documents of (id, PMID, DOI)."""
+
+    def read(rows: list[Ids]) -> Iterator[pa.Table]:
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        types = (pa.string(), pa.int32(), pa.string())
+        arrays = [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)]
+        yield pa.table([*arrays, pa.array(range(len(rows)), pa.int32())], ["id", "pmid", "doi", "position"])
+
+    readers = [functools.partial(read, rows) for rows in sources]
+    copies = decision_steps.find_copies(readers, [True] * len(sources)).to_pylist()
+    assert {row["reason"] for row in copies} <= {decision_steps.DECISION_REASONS.index("copy").as_py()}
+    return sorted((row["source"], row["position"]) for row in copies)
+
+
+def test_an_article_outside_pmc_is_a_copy_of_one_with_its_pmid_or_doi() -> None:
+    assert find_copies_of([("doi:10.5555/a", 5, "10.5555/a")], [("pmc:PMC1.1", 5, None)]) == [(0, 0)]
+    assert find_copies_of([("pmc:PMC1.1", None, "10.5555/a"), ("doi:10.5555/a", None, "10.5555/a")]) == [
+        (0, 1)
+    ]
+    assert find_copies_of([("pmid:5", 5, None)], [("doi:10.5555/a", 5, "10.5555/a")]) == [(0, 0)]
+    assert find_copies_of([("pmid:5", 5, None), ("pmid:6", 6, None), ("pmc:PMC1.1", None, None)]) == []
+
+
+def test_articles_of_pmc_may_share_a_doi() -> None:
+    assert find_copies_of([("pmc:PMC1.1", 1, "10.5555/a"), ("pmc:PMC2.1", 2, "10.5555/a")]) == []

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract, parse_citation
+from bioshards.corpus.document import ArticleColumns, Author
+from bioshards.corpus.errors import BadRecordError
+from bioshards.corpus.pubmed.citation import (
+    AbstractSection,
+    Citation,
+    OtherAbstract,
+    parse_book,
+    parse_citation,
+)
 from tests.support.corpus.citation_strategies import (
     MARKUP_PIECE,
     MATHML,
@@ -221,7 +229,7 @@ def test_retracted_article_and_retraction_notice_are_distinguished(
 
 
 CITED = (
-    "<Reference><ArticleIdList><ArticleId IdType='doi'>10.1/cited</ArticleId>"
+    "<Reference><ArticleIdList><ArticleId IdType='doi'>10.5555/cited</ArticleId>"
     "<ArticleId IdType='pmc'>PMC9</ArticleId></ArticleIdList></Reference>"
 )
 NESTED = f"<ReferenceList>{CITED}<ReferenceList>{CITED}</ReferenceList>{CITED}</ReferenceList>"
@@ -230,16 +238,17 @@ NESTED = f"<ReferenceList>{CITED}<ReferenceList>{CITED}</ReferenceList>{CITED}</
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (NESTED + NESTED + OWN_IDS_XML, ("10.1/own", "PMC1")),
+        (NESTED + NESTED + OWN_IDS_XML, ("10.5555/own", "PMC1")),
         ("<ArticleIdList/>" + NESTED, (None, None)),
         (NESTED + "<ArticleIdList/>", (None, None)),
-        (OWN_IDS_XML.replace("'", '"').replace("10.1/own", " "), (None, "PMC1")),
+        (OWN_IDS_XML.replace("'", '"').replace("10.5555/own", " "), (None, "PMC1")),
         (
-            '<ArticleIdList><ArticleId IdType="doi"> </ArticleId><ArticleId IdType="doi">10.1/own</ArticleId>'
-            '<ArticleId IdType="doi">10.1/second</ArticleId></ArticleIdList>',
-            ("10.1/own", None),
+            '<ArticleIdList><ArticleId IdType="doi"> </ArticleId>'
+            '<ArticleId IdType="doi">10.5555/own</ArticleId>'
+            '<ArticleId IdType="doi">10.5555/second</ArticleId></ArticleIdList>',
+            ("10.5555/own", None),
         ),
-        (OWN_IDS_XML.replace("'pmc'", "'pmcid'").replace("PMC1", "pmc-id: PMC1; x"), ("10.1/own", "PMC1")),
+        (OWN_IDS_XML.replace("'pmc'", "'pmcid'").replace("PMC1", "pmc-id: PMC1; x"), ("10.5555/own", "PMC1")),
     ],
 )
 def test_ids_of_cited_papers_are_ignored(data: str, expected: tuple[str | None, str | None]) -> None:
@@ -250,13 +259,13 @@ def test_ids_of_cited_papers_are_ignored(data: str, expected: tuple[str | None, 
 @pytest.mark.parametrize(
     ("locations", "doi"),
     [
-        ('<ELocationID ValidYN="Y" EIdType="doi"> 10.1/a </ELocationID>', "10.1/a"),
-        ("<ELocationID ValidYN = 'N' EIdType = 'doi'>10.1/a</ELocationID>", None),
-        ("<ELocationID EIdType='pii'>10.1/a</ELocationID>", None),
+        ('<ELocationID ValidYN="Y" EIdType="doi"> 10.5555/a </ELocationID>', "10.5555/a"),
+        ("<ELocationID ValidYN = 'N' EIdType = 'doi'>10.5555/a</ELocationID>", None),
+        ("<ELocationID EIdType='pii'>10.5555/a</ELocationID>", None),
         (
-            "<ELocationID EIdType='doi' ValidYN='N'>10.1/a</ELocationID>"
-            "<ELocationID EIdType='pii'>b</ELocationID><ELocationID EIdType='doi'>10.1/c</ELocationID>",
-            "10.1/c",
+            "<ELocationID EIdType='doi' ValidYN='N'>10.5555/a</ELocationID>"
+            "<ELocationID EIdType='pii'>b</ELocationID><ELocationID EIdType='doi'>10.5555/c</ELocationID>",
+            "10.5555/c",
         ),
     ],
 )
@@ -267,7 +276,7 @@ def test_valid_elocation_id_is_the_fallback_of_the_doi(locations: str, doi: str 
         parse_record(
             small_record_xml(title=title, pubmed_data_xml=f"<PubmedData>{OWN_IDS_XML}</PubmedData>")
         ).doi
-        == "10.1/own"
+        == "10.5555/own"
     )
 
 
@@ -278,3 +287,38 @@ def test_line_ends_of_every_kind_are_white_space() -> None:
         )
     )
     assert citation.title.split() == ["One", "two", "three"]
+
+
+def test_a_book_is_a_citation() -> None:
+    book = (
+        b'<PubmedBookArticle><BookDocument><PMID Version="2">31</PMID><ArticleIdList>'
+        b'<ArticleId IdType="doi">https://doi.org/10.5555/B</ArticleId></ArticleIdList>'
+        b"<Book><BookTitle>Gulls of the World</BookTitle>"
+        b"<PubDate><Year>2010</Year><Month>03</Month></PubDate>"
+        b"<AuthorList><Author><LastName>Editor</LastName></Author></AuthorList></Book>"
+        b"<ArticleTitle>Nests &amp;amp; eggs</ArticleTitle><Language>eng</Language>"
+        b'<AuthorList><Author ValidYN="N"><LastName>Od</LastName></Author>'
+        b"<Author><LastName>Ode</LastName><ForeName>A</ForeName><Suffix>Jr</Suffix></Author></AuthorList>"
+        b"<PublicationType>Review</PublicationType>"
+        b'<Abstract><AbstractText Label="AIM">We saw 10<sup>6</sup>.</AbstractText></Abstract>'
+        b"</BookDocument></PubmedBookArticle>"
+    )
+    citation = parse_book(book, ("authors", "published"))
+    assert citation == Citation(
+        pmid=31,
+        version=2,
+        title="Nests & eggs",
+        abstract=(AbstractSection("AIM", "We saw 10^6."),),
+        year=2010,
+        languages=("eng",),
+        publication_types=("Review",),
+        retracted=False,
+        pmcid=None,
+        doi="10.5555/B",
+        journal="Gulls of the World",
+        columns=ArticleColumns(published="2010-03", authors=(Author("Ode", "A", None, (), "Jr"),)),
+        is_book=True,
+    )
+    assert parse_book(book).columns == ArticleColumns()
+    with pytest.raises(BadRecordError, match="no-pmid"):
+        parse_book(b"<BookDocument/>")

@@ -280,3 +280,22 @@ def test_caches_are_bounded() -> None:
 )
 def test_boundaries_that_annotated_texts_do_not_teach(marked: str) -> None:
     assert split(marked.replace("|", "")) == marked.split("| ")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "海鸥在悬崖上筑巢。|它们吃鱼！|这是为什么？！|我们不知道",
+        "カモメは崖に巣を作る。|「魚を食べる。」|値は３．５であった．|これで終わり｡",
+        "समुद्री पक्षी घोंसला बनाते हैं।| वे मछली खाते हैं॥",
+        "النورس يعشش على الصخور.| هل يأكل السمك؟| نعم۔",
+        "ጎጆ ይሠራሉ።| Թռչուններ։| ငှက်များ။",
+        "海鸥。|Gulls nest.| Terns, e.g. young ones, too.| 完。",
+    ],
+)
+def test_stops_of_other_scripts_end_a_sentence(line: str) -> None:
+    text = line.replace("|", "")
+    sentences = [sentence.strip() for sentence in line.split("|")]
+    assert split(text) == sentences
+    assert [text[start:end] for start, end in spans(text)] == sentences
+    assert [f"  {text}\n"[start:end] for start, end in spans(f"  {text}\n")] == sentences

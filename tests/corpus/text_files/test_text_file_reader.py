@@ -276,3 +276,37 @@ def test_files_are_named_below_the_folder_of_the_input(tmp_path: Path) -> None:
     assert discover("ward-1/note.txt", "all.ndjson.gz") == ["all.ndjson.gz", "note.txt"]
     with pytest.raises(InputNotFoundError, match=r"names no text file. Give a folder"):
         discover("ward-2/readme.md")
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        ('[\n {"text": "One."}\n]', "a JSON array"),
+        ('[{"text": "One."}, {"text": "Two."}]', "a JSON array"),
+        ('\n[ {"text": "One."},\n{"text": "Two."}]', "a JSON array"),
+        ('{\n "text": "One."\n}', "a JSON object over many lines"),
+        ('{"id": "a",\n "text": "One."}', "a JSON object over many lines"),
+    ],
+)
+def test_json_that_is_no_json_lines_is_named(tmp_path: Path, content: str, kind: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    with pytest.raises(BadFileError, match=f"not-json-lines: it is {kind}; JSON Lines are wanted"):
+        read(path)
+
+
+def test_text_without_a_blank_line_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bioshards.corpus.text_files.records.MAX_RECORD_BYTES", 150)
+    path = tmp_path / "a.txt"
+    path.write_text("Gulls nest.\n" * 20)
+    [(reason, detail)] = read(path)[1]
+    assert (reason, detail.partition(":")[2][:30]) == ("too-large", " the file has no blank line an")
+    path.write_text("Gulls nest.\n\n" + "Terns nest.\n" * 20)
+    [(reason, detail)] = read(path)[1]
+    assert "without a blank line. A blank line ends a document" in detail
+
+
+def test_byte_order_marks_are_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('\ufeff\ufeff{"id": "a", "text": "One."}\n')
+    assert [document.id for document in read(path)[0]] == ["text:a"]

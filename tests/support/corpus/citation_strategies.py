@@ -58,7 +58,7 @@ def parse_with_lxml(record: etree._Element) -> Citation:
         version=int(pmid.get("Version", "1")),
         title=text_of(citation.find("Article/ArticleTitle")),
         abstract=sections,
-        year=first_year(citation.find("Article/Journal/JournalIssue/PubDate")),
+        year=first_year(citation),
         languages=tuple(text_of(item).strip() for item in citation.findall("Article/Language")),
         publication_types=types,
         retracted=is_retracted(citation),
@@ -427,6 +427,6 @@ MARKUP_PIECE = re.compile(
 )
 
 OWN_IDS_XML = (
-    "<ArticleIdList><ArticleId IdType='pubmed'>5</ArticleId><ArticleId IdType='doi'>10.1/own</ArticleId>"
+    "<ArticleIdList><ArticleId IdType='pubmed'>5</ArticleId><ArticleId IdType='doi'>10.5555/own</ArticleId>"
     "<ArticleId IdType='pmc'>PMC1</ArticleId></ArticleIdList>"
 )

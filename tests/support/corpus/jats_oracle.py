@@ -224,7 +224,7 @@ def read_columns(xml: bytes) -> dict[str, Any]:
         "//ref-list//pub-id[@pub-id-type='pmid'][not(ancestor::sub-article|ancestor::response)]"
     )
     abstracts = root.xpath("front/article-meta/abstract[@abstract-type!='']")
-    abstracts += root.xpath("front/article-meta/trans-abstract")
+    abstracts += root.xpath("front/article-meta/trans-abstract")  # no real one is in the article's language
     return {
         "journal_abbreviation": journal_id("iso-abbrev") or journal_id("nlm-ta"),
         "nlm_id": journal_id("nlm-journal-id"),
@@ -244,7 +244,9 @@ def read_columns(xml: bytes) -> dict[str, Any]:
                     first_text(award.xpath("funding-source//institution") or award.xpath("funding-source")),
                     None,
                 )
-                for award in root.xpath("front/article-meta/funding-group//award-group")
+                for award in root.xpath(
+                    "front/article-meta/*[self::funding-group|self::support-group]//award-group"
+                )
                 for number in list_texts(award.xpath("award-id")) or [None]
             )
         ),
@@ -265,17 +267,13 @@ def read_columns(xml: bytes) -> dict[str, Any]:
 
 
 def publication_date(root: Any) -> str | None:
-    """Return the date that PubMed would cite, as precise as it is given."""
+    """Return the earliest date of publication, as precise as it is given."""
     months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-    for kinds in (
-        ("ppub", "print"),
-        ("epub-ppub", "electronic-print", "print-electronic"),
-        ("collection",),
-        ("pub", "publication"),
-        ("epub", "electronic"),
-        ("epreprint", "preprint"),
-        ("pmc-release",),
-    ):
+    print_or_web = (
+        "ppub print epub-ppub electronic-print print-electronic collection pub publication epub electronic"
+    )
+    for kinds in (print_or_web.split(), ("epreprint", "preprint"), ("pmc-release",)):
+        dates = []
         for date in root.xpath("front/article-meta/pub-date"):
             kind = (date.get("pub-type") or date.get("date-type") or "pub").lower()
             kind = (
@@ -290,12 +288,14 @@ def publication_date(root: Any) -> str | None:
             day = (date.findtext("day") or "").strip()
             parts = [year[0], f"{number:02}" if 1 <= number <= 12 else ""]
             parts.append(f"{int(day):02}" if parts[1] and day.isdecimal() else "")
-            return "-".join(filter(None, parts))
+            dates.append("-".join(filter(None, parts)))
+        if dates:
+            return min(dates, key=lambda date: f"{date}-99-99"[: len("2000-01-01")])
     return None
 
 
-def iter_authors(root: Any) -> Iterator[tuple[str, str | None, str | None, tuple[str, ...]]]:
-    """Yield last name or group, fore name, ORCID and affiliations of each author."""
+def iter_authors(root: Any) -> Iterator[tuple[str, str | None, str | None, tuple[str, ...], str | None]]:
+    """Yield last name or group, fore name, ORCID, affiliations and suffix of each author."""
     affiliations = {
         node.get("id"): read_affiliation(node) for node in root.xpath("front/article-meta//aff[@id]")
     }
@@ -330,6 +330,7 @@ def iter_authors(root: Any) -> Iterator[tuple[str, str | None, str | None, tuple
                 first_text(names[0].xpath("given-names")) if names else None,
                 orcids[0] if orcids else None,
                 tuple(text for text in dict.fromkeys([*own, *linked]) if text),
+                first_text(names[0].xpath("suffix")) if names else None,
             )
 
 

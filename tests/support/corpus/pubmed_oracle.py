@@ -100,7 +100,7 @@ class PubMedOracle:
         return {
             "doi": find_doi(record, citation),
             "pmcid": find_ids(record).get("pmc"),
-            "year": first_year(citation.find("Article/Journal/JournalIssue/PubDate")),
+            "year": first_year(citation),
             "language": ",".join(item.text.lower() for item in citation.findall("Article/Language")) or None,
             "retracted": is_retracted(citation),
             "labels": [item.get("Label") for item in parts if (item.get("Label") or "").strip()],
@@ -131,11 +131,19 @@ def find_doi(record: Any, citation: Any) -> str | None:
     return find_ids(record).get("doi") or next(iter(locations), None)
 
 
-def first_year(date: Any) -> int | None:
-    if date is None:
-        return None
-    found = re.search(r"\d{4}", date.findtext("Year") or date.findtext("MedlineDate") or "")
-    return int(found[0]) if found else None
+def first_year(citation: Any) -> int | None:
+    published = earliest_date(citation)
+    return int(published[:4]) if published else None
+
+
+def earliest_date(citation: Any) -> str | None:
+    """Return the date of the issue, or the electronic one before it; without a month it is late in a year."""
+    issue = publication_date(citation.find("Article/Journal/JournalIssue/PubDate"))
+    electronic = citation.find("Article/ArticleDate")
+    parts = [part.text or "" for part in electronic] if electronic is not None else []
+    if issue is None or len(parts) != 3 or "" in parts:
+        return issue
+    return min(issue, "-".join(part.zfill(2) for part in parts), key=lambda date: f"{date}-99"[:10])
 
 
 def is_retracted(citation: Any) -> bool:
@@ -176,13 +184,13 @@ def list_columns(
             (
                 text(names[0]),
                 names[0].get("UI"),
-                names[0].get("MajorTopicYN") == "Y",
+                any(name.get("MajorTopicYN") == "Y" for name in names),
                 tuple((text(name), name.get("MajorTopicYN") == "Y") for name in names[1:]),
             )
             for names in map(list, citation.findall("MeshHeadingList/MeshHeading"))
         ),
         "keywords": texts(citation.findall("KeywordList/Keyword")),
-        "published": publication_date(citation.find("Article/Journal/JournalIssue/PubDate")),
+        "published": earliest_date(citation),
         "entered": full_date(history[0] if history else None),
         "revised": full_date(citation.find("DateRevised")),
         "authors": tuple(
@@ -191,8 +199,10 @@ def list_columns(
                 text(author.find("ForeName")) or text(author.find("Initials")),
                 orcid(author),
                 texts(author.iter("Affiliation")),
+                text(author.find("Suffix")),
             )
             for author in citation.findall("Article/AuthorList/Author")
+            if author.get("ValidYN") != "N"
         ),
         "chemicals": tuple(
             (
@@ -218,6 +228,7 @@ def list_columns(
             for other in citation.findall("OtherAbstract")
             if len(other)
         ),
+        "vernacular_title": text(citation.find("Article/VernacularTitle")),
     }
 
 
