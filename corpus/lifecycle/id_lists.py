@@ -168,7 +168,7 @@ def _iter_ids(file: BinaryIO, path: str) -> Iterator[str]:
         if not stripped:
             continue
         match = _ID_PATTERN.fullmatch(stripped)
-        if not match and (doi := parse_doi(stripped)):
+        if not match and not stripped.startswith("10.") and (doi := parse_doi(stripped)):
             yield f"doi:{doi.lower()}"
             continue
         if not match:

@@ -37,7 +37,13 @@ def test_a_doi_is_read_however_it_is_written(text: str) -> None:
 
 
 def test_lists_have_dois_as_documents_do() -> None:
-    lines = ["\ufeffdoi:10.5555/A", "https://doi.org/10.5555/b", "10.5555/C", f"doi:{SICI} # gulls", "PMC5"]
+    lines = [
+        "\ufeffdoi:10.5555/A",
+        "https://doi.org/10.5555/b",
+        "DOI:10.5555/C",
+        f"doi:{SICI} # gulls",
+        "PMC5",
+    ]
     ids = id_lists.parse(io.BytesIO("\n".join(lines).encode()), "ids.txt")
     assert ids.to_pylist() == sorted(
         ["PMC5", "doi:10.5555/a", "doi:10.5555/b", "doi:10.5555/c", f"doi:{SICI.lower()}"]
