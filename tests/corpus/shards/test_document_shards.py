@@ -42,11 +42,12 @@ EXPECTED_COLUMN_TYPES = {
     "revised": "date32[day]",
     "section_categories": LIST_OF_STRINGS,
     "authors": "list<item: struct<last_name: string, fore_name: string, orcid: string, "
-    "affiliations: list<item: string>>>",
+    "affiliations: list<item: string>, suffix: string>>",
     "chemicals": "list<item: struct<name: string, ui: string, registry_number: string>>",
     "grants": "list<item: struct<id: string, agency: string, country: string>>",
     "cited_pmids": "list<item: int32>",
     "other_abstracts": "list<item: struct<type: string, language: string, text: string>>",
+    "vernacular_title": "string",
 }
 
 
