@@ -190,6 +190,12 @@ _MAX_NOTE: Final = 1000
 """Characters of a paragraph that is a note as a whole, and of a sentence."""
 _MAX_POINTER: Final = 300
 _TAIL: Final = 300
+_SENTENCE_START_LIST: Final = """
+    the thi to_ if_ no_ per ple non by_ see for art rep ope cop all som pub spr mdp any wil as_ suc tec jou
+    pee pro com not an_ a_c a_r sup add ele onl fur (c)
+"""
+_SENTENCE_STARTS: Final = frozenset(start.replace("_", " ") for start in _SENTENCE_START_LIST.split())
+"""First letters of notes, a fast prefilter."""
 _HINT_LIST: Final = """
     icen ommons opyright © rights ublish upplement upporting eer editor online Open ommissioned Internet
     anuscript ermi missing publications ccessed declared
@@ -216,6 +222,10 @@ def split_notes(text: str, heading: str) -> NotedText:
     """
     if kind := classify_paragraph(text, heading):
         return NotedText("", [(kind, text)])
+    last_start = text.rfind(". ", 0, -1) + 2
+    last_start = 0 if last_start == 1 else last_start
+    if text[last_start : last_start + 3].lower() not in _SENTENCE_STARTS and "©" not in text[-_TAIL:]:
+        return NotedText(text, [])
     tail = text[-_TAIL:]
     if not any(hint in tail for hint in _HINTS):
         return NotedText(text, [])

@@ -143,6 +143,8 @@ def _split_heading(block: TextBlock) -> TextBlock:
 
 def _fill_gaps(block: TextBlock, mask: str, formula_word: str) -> TextBlock:
     """Write the mask, which may be empty, for citations that were nouns, and the word for formulas."""
+    if block.text.isascii() and all(map(str.isascii, block.headings)):  # without marks
+        return block
     for mark, fill, word in (
         (GAP_MARK, in_text_marks.fill_gaps, mask),
         (FORMULA_MARK, in_text_marks.write_formula_words, formula_word),
