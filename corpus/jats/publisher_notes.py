@@ -197,8 +197,8 @@ _SENTENCE_START_LIST: Final = """
 _SENTENCE_STARTS: Final = frozenset(start.replace("_", " ") for start in _SENTENCE_START_LIST.split())
 """First letters of notes, a fast prefilter."""
 _HINT_LIST: Final = """
-    icen ommons opyright © rights ublish upplement upporting eer editor online Open ommissioned Internet
-    anuscript ermi missing publications ccessed declared
+    icen ommons opyright © rights ublish upplement upporting eview editor online Open ommissioned Internet
+    anuscript ermitted ermission missing publications ccessed declared
 """
 _HINTS: Final = tuple(_HINT_LIST.split())
 """One of these is in the last characters of a paragraph that ends in a note; in most paragraphs none is."""
