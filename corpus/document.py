@@ -127,7 +127,7 @@ def parse_orcid(text: str) -> str | None:
 
 
 _DOI: Final = re.compile(
-    r"(?P<address>(?:https?://)?(?:dx\.|www\.)?doi\.org/)?(?:(?:info:)?doi\s*[:/]?\s*)?"
+    r"(?P<address>(?:https?://)?(?:dx\.|www\.)?doi\.org/)?(?:(?:info:)?doi[\s:/]{0,3})?"
     r"(?P<doi>10\.[0-9]{4,9}(?:\.[0-9]+)*/\S+)",
     re.IGNORECASE,
 )
