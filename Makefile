@@ -102,7 +102,7 @@ evaluate: $(VENV)/.train $(if $(filter $(OUT)/%,$(CHECKPOINT)),train)
 	$(BIN)/bioshards evaluate report $(SCORES) --output $(SCORES)
 
 test: $(VENV)/.dev
-	@$(PYTEST) -m "not thorough" $(QUICK_TESTS)
+	@$(PYTEST) -m "not thorough" $(if $(filter file,$(origin TESTS)),$(QUICK_TESTS),$(TESTS))
 
 test-all: test test-thorough
 

@@ -31,7 +31,6 @@ class StepCounter:
     """Matcher of one pattern that counts its steps."""
 
     def __init__(self, pattern: re.Pattern[Any]) -> None:
-        sys.setrecursionlimit(1_000_000)  # frames of Python alone, which take no stack of C
         self._is_bytes = isinstance(pattern.pattern, bytes)
         nodes = _parser.parse(pattern.pattern, pattern.flags)
         self._match = self._sequence(nodes, pattern.flags)
@@ -44,6 +43,14 @@ class StepCounter:
 
     def find_spans(self, text: Any, use: Use = "search", budget: float = 1e9) -> list[tuple[int, int]]:
         """Return the spans of ``finditer``, or of other uses; :attr:`steps` says how many steps they took."""
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(1_000_000)  # frames of Python alone, which take no stack of C
+        try:
+            return self._find_spans(text, use, budget)
+        finally:
+            sys.setrecursionlimit(limit)  # parsers in C that recurse rely on it
+
+    def _find_spans(self, text: Any, use: Use, budget: float) -> list[tuple[int, int]]:
         whole = len(text) if use == "fullmatch" else None
         self._text, self.steps, self._budget = text, 0, budget
         spans: list[tuple[int, int]] = []
