@@ -29,7 +29,8 @@ _REPLAYED_NAMES: Final = """
     --other-abstract-types --columns --published --journals --drop-journals --drop-languages --min-words
     --max-words --drop-retracted --no-drop-retracted --titles --no-titles --mesh-tree --dedup
     --include-ids --exclude-ids --licences --include-parts --article-types --drop-article-types
-    --keep-ocr --no-keep-ocr --keep-abstract-only --no-keep-abstract-only --author-year-citations
+    --keep-ocr --no-keep-ocr --keep-abstract-only --no-keep-abstract-only --keep-books --no-keep-books
+    --keep-notes --no-keep-notes --author-year-citations
     --no-author-year-citations --translations --no-translations --citations --tables --formula
     --find-overlap-with --id-field --text-field --title-field
 

@@ -20,10 +20,10 @@ _SUPPLEMENT: Final = r"""
     (?: data | files? | figures? | information | materials? | movies? | tables? | videos? )
     (?: ,? \s (?: and | & ) \s \w+ | \s \( [^()]{1,30} \) )?
 """
-_NO_LIST: Final = (
-    r"(?! .{0,300}? \b (?: appendix | data | file | fig (?:ure|\.)? | movie | table | video ) s? \s S?\d )"
+_SUPPLEMENT_TITLE = re.compile(
+    r".{0,300}?\b(?:appendix|data|file|fig(?:ure|\.)?|movie|table|video)s?\sS?\d", re.IGNORECASE
 )
-"""No titles of supplements follow, which are text: "available online: Table S1: Primers"."""
+"""Titles of supplements, which are text: "available online: Table S1: Primers"."""
 
 _LICENCE = re.compile(
     r"""
@@ -96,7 +96,6 @@ _REVIEW = re.compile(
 )
 _SUPPLEMENT_NOTE = re.compile(
     rf"""
-    {_NO_LIST}
     (?: (?: the \s )? {_SUPPLEMENT} \s (?: is | are ) \s linked \s to \s the \s online
       | (?: the \s )? {_SUPPLEMENT} \s accompan (?:y|ies) \s (?: this | the ) \s (?: article | paper )
       | (?: the \s )? {_SUPPLEMENT} \s (?: associated \s with | for | related \s to | to ) \s this \s
@@ -119,12 +118,16 @@ _SUPPLEMENT_NOTE = re.compile(
     _FLAGS,
 )
 _SENTENCE_KINDS: Final = (
-    ("licence-note", _LICENCE),
-    ("publisher-note", _PUBLISHER),
-    ("review-note", _REVIEW),
-    ("supplement-note", _SUPPLEMENT_NOTE),
+    ("licence-note", _LICENCE.match),
+    ("publisher-note", _PUBLISHER.match),
+    ("review-note", _REVIEW.match),
+    ("supplement-note", _SUPPLEMENT_NOTE.match),
 )
-_COPYRIGHT = re.compile(r"(?:[\d/-]{0,12}|copyright:?\s)(?:©|\(c\)|copyright)\s", re.IGNORECASE)
+_COPYRIGHT = re.compile(
+    r"(?:[\d/-]{0,12}|copyright:?\s)(?:©|copyright|\(c\)(?=\s(?:(?:19|20)\d\d|the\sauthor|copyright)))\s",
+    re.IGNORECASE,
+)
+"""A panel of a figure begins with "(c)" too: "(c) Controls."."""
 _RIGHTS = re.compile(r"(?:all|some) rights reserved\.?", re.IGNORECASE)
 _OWN_CITATION = re.compile(
     r"(?:How to cite|Cite (?:this article|as:)|(?:Suggested |Recommended )?[Cc]itation:"
@@ -196,12 +199,6 @@ _SENTENCE_START_LIST: Final = """
 """
 _SENTENCE_STARTS: Final = frozenset(start.replace("_", " ") for start in _SENTENCE_START_LIST.split())
 """First letters of notes, a fast prefilter."""
-_HINT_LIST: Final = """
-    icen ommons opyright © rights ublish upplement upporting eview editor online Open ommissioned Internet
-    anuscript ermitted ermission missing publications ccessed declared
-"""
-_HINTS: Final = tuple(_HINT_LIST.split())
-"""One of these is in the last characters of a paragraph that ends in a note; in most paragraphs none is."""
 _HEADING_STARTS: Final = frozenset("aAcChHpPrRsS")
 _MAX_HEADING: Final = 40
 
@@ -226,8 +223,7 @@ def split_notes(text: str, heading: str) -> NotedText:
     last_start = 0 if last_start == 1 else last_start
     if text[last_start : last_start + 3].lower() not in _SENTENCE_STARTS and "©" not in text[-_TAIL:]:
         return NotedText(text, [])
-    tail = text[-_TAIL:]
-    if not any(hint in tail for hint in _HINTS):
+    if _classify_sentence(text[last_start:]) is None and "©" not in text[-_TAIL:]:
         return NotedText(text, [])
     notes: list[tuple[str, str]] = []
     end = len(text)
@@ -266,9 +262,10 @@ def _classify_sentence(sentence: str) -> str | None:
     """Return the kind of a sentence that is a note, or None."""
     if len(sentence) > _MAX_NOTE:
         return None
-    for kind, pattern in _SENTENCE_KINDS:
-        if pattern.match(sentence):
-            return kind
+    for kind, match in _SENTENCE_KINDS:
+        if match(sentence):
+            is_title = kind == "supplement-note" and _SUPPLEMENT_TITLE.match(sentence)
+            return None if is_title else kind
     if _RIGHTS.fullmatch(sentence) or (_COPYRIGHT.match(sentence) and notices.is_notice(sentence)):
         return "licence-note"
     return None

@@ -118,9 +118,11 @@ def _find_spans(text: str, sentences: list[str]) -> list[tuple[int, int]]:
 
 def _has_other_stop(text: str) -> bool:
     """Return True if a text has a stop of another script: a search for each takes least time."""
-    if text.isascii():
-        return False
-    return any(stop in text for stop in _OTHER_STOPS)
+    if not text.isascii():
+        for stop in _OTHER_STOPS:  # any() takes twice the time
+            if stop in text:
+                return True
+    return False
 
 
 def split_line(text: str) -> list[str]:
