@@ -32,6 +32,7 @@ WORD_FAMILIES: Final = _read_words("words_before_stop.txt")
 """Words before a full stop, without it, by family."""
 _WORDS_AFTER_STOP: Final = _read_words("words_after_stop.txt")
 _COMMON_WORDS: Final = frozenset(_WORDS_AFTER_STOP["common"])
+_PERSONS: Final = frozenset(_WORDS_AFTER_STOP["person"])
 
 _PATTERNS_BEFORE_STOP: Final = {
     "initials": r"(?:[A-Z][a-z]?\.?[-–]?){1,4}[.–-][A-Z][a-z]?",  # J.M  A.-K.H  J.-I
@@ -69,6 +70,7 @@ _PATTERNS_AFTER_STOP: Final = {
     "item": r"\(?\d{1,2}[).]|\(?[ivx]{1,4}\)",
     "number": r"[\d.,:–-]+[;:),]*",
     "amount": r"\d.*",
+    "Adverb,": r"[A-Z][a-z]+(?:[nrt]al|[aeiou]te|nt|[ao]us|iv|[eu]d|ng|ab|ib)ly,",  # Eventually,
     "Name,": r"[A-Z][\w'’-]*[,;]",
     "Word": r"[A-Z][a-z]*(?:[st]ion|ment|ing|[^aeiou]ed|[sl]is|ness|[ae]nce|ity|[ai]ry|logy|gen|ase|in|ic|al"
     r"|ous|ive|ly|s)s?[.)]?",  # no surname, by its ending
@@ -179,6 +181,8 @@ def _classify_second_word_before(word: str) -> str:
         return "Name" + word[-1] if word[0].isupper() else word[-1]
     if word in ("and", "&"):
         return "and"
+    if word.lower() in _PERSONS:
+        return "person"
     if word in _COMMON_WORDS:
         return "common"
     if _SUPPLEMENT_NUMBER.match(word):
@@ -292,17 +296,20 @@ _SCORED_AS: Final = {
     "Drs": "Word",
     "sense": "latin",
     "supplement": "other",
+    "target": "Word",
 }
-"""Classes that only :func:`_decide_by_rule` tells apart, as the annotated texts have few of them."""
+"""Classes that only :func:`decide_by_rule` tells apart, as the annotated texts have few of them."""
 
 
-def _decide_by_rule(context: BoundaryContext) -> bool | None:
+def decide_by_rule(context: BoundaryContext) -> bool | None:
     """Return True for a boundary, False for none, None if the weights decide."""
     previous_class, class_before, mark, class_after, class_beyond, position = context
     if class_after == "in citation" or (class_after == "dash" and mark[0] == "?"):
         return False
     if class_before == "sense" and class_after in ("Opener", "Opener,"):
         return True
+    if class_before == "target" and class_after in ("item", "number") and previous_class != "supplement":
+        return False
     if class_before in ("capital", "initials") and class_after == "Opener," and not position:
         return True
     if class_before == "company" and not position:
@@ -341,7 +348,7 @@ _WEIGHTS: Final = _read_weights()
 @functools.lru_cache(maxsize=MAX_CACHED)
 def decide(context: BoundaryContext) -> bool:
     """Return True if a candidate in this context is a boundary."""
-    decision = _decide_by_rule(context)
+    decision = decide_by_rule(context)
     if decision is None:
         scores = [_WEIGHTS.get(name, 0.0) for name in extract_features(context)]
         decision = _WEIGHTS["always"] + sum(scores) > 0
@@ -362,8 +369,8 @@ def decide_by_neighbours(class_before: str, class_after: str) -> bool | None:
     Three in four candidates need no more than these words.
     """
     decisions = {
-        _decide_by_rule((previous, class_before, ".", class_after, beyond, position))
-        for previous in ("supplement", "")  # what a rule names, and what none names
+        decide_by_rule((previous, class_before, ".", class_after, beyond, position))
+        for previous in ("supplement", "")  # what rules name, and what none names
         for beyond in ("small", "")
         for position in ("first", "")
     }

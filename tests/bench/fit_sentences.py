@@ -17,6 +17,7 @@ from bioshards.corpus.sentences.boundary_model import (
     CAPITALS,
     CERTAIN_CLASSES,
     BoundaryContext,
+    decide_by_rule,
     extract_context,
     extract_features,
 )
@@ -49,7 +50,8 @@ def iter_undecided_marks(paragraph: Paragraph) -> Iterator[tuple[BoundaryContext
         read = after
         is_end = characters in paragraph.ends
         mark_classes = extract_context(text, start, stop, after)
-        if mark_classes[1] not in CERTAIN_CLASSES or text[after] not in CAPITALS:
+        is_certain = mark_classes[1] in CERTAIN_CLASSES and text[after] in CAPITALS
+        if not is_certain and decide_by_rule(mark_classes) is None:
             yield mark_classes, is_end
         if is_end:
             start = after
