@@ -56,7 +56,7 @@ _LICENCE = re.compile(
 )
 _PUBLISHER = re.compile(
     r"""
-    (?: publisher['’]?s \s (?: disclaimer | note ) \W* )?
+    (?: (?: disclaimer / )? publisher['’]?s \s (?: disclaimer | note ) \W* )?
     (?: (?: springer \s nature | mdpi | the \s publisher ) \s (?: remains | stays ) \s neutral \s with
         \s regard
       | the \s statements, \s opinions \s and \s data \s contained \s in \s all \s publications
@@ -76,7 +76,9 @@ _PUBLISHER = re.compile(
       | the \s full \s contents \s of \s the \s supplement \s are \s available
       | no \s additional \s information \s is \s available \s for \s this \s (?: article | paper )
       | the \s costs? \s of \s publication \s of \s this \s article \s (?: was | were ) \s defrayed
-      | this \s article \s must \s therefore \s be \s hereby \s marked )
+      | this \s article \s must \s therefore \s be \s hereby \s marked
+      | a \s previous \s version \s of \s this \s article \s appeared \s as \s an \s early \s online
+      | a \s list \s of \s authors \s and \s their \s affiliations \s appears \s at \s the \s end )
     """,
     _FLAGS,
 )
@@ -84,6 +86,7 @@ _REVIEW = re.compile(
     r"""
     (?: journal \s )? peer \s review \s information \b .{0,99} \s thanks? \s
   | peer (?: \s review (?: er )? )? \s reports? \s (?: is | are ) \s available \W* $
+  | a \s (?: transparent \s )? peer \s review \s file \s is \s available \W* $
   | provenance (?: \s and \s peer \s review )? \W+ (?: not \s )? commissioned \b
   | (?: not \s )? commissioned [;,] \s (?: not \s )? (?: externally | internally ) \s peer
   | the \s (?: reviewers? | handling \s editor ) \b .{0,120} \s declared \b .{0,160}
@@ -112,6 +115,8 @@ _SUPPLEMENT_NOTE = re.compile(
       | electronic \s supplementary \s (?: information | material ) \W+ the \s online \s version
       | the \s following \s are \s available \s online (?: \s at \s \S+ )? \W* $
       | an? \s reporting \s summary \s for \s this \s (?: article | paper ) \s is \s available
+      | check \s the \s online \s version \s for \s the \s most \s updated \s information \s on
+        \s this \s article
       | further \s information \s on \s (?: experimental | research ) \s design \s is \s available
         \s in \s the \s nature )
     """,
@@ -135,12 +140,32 @@ _OWN_CITATION = re.compile(
     r"|Citation (?=(?:[\w’'-]+ ){0,2}[^\W\d_a-z][\w’'-]+ [A-Z](?:-?[A-Z]){0,3}[,.])|CITATION:?)"
     r".*\b(?:19|20)\d\d\b.*"
 )
+_JOURNAL_LINE = re.compile(
+    r"[A-Z][A-Za-z&.: -]{2,79} (?:19|20)\d\d[,;] ?\d{1,4} ?(?:\([^()]{1,20}\))? ?: ?[A-Z]{0,2}-?\d{1,6}"
+)
+"""A whole paragraph that cites an abstract of a supplement: "Gull Lett 2031, 8(Suppl 1):P-40"."""
+_MAX_JOURNAL_LINE: Final = 120
 _CITATION_HEADING = re.compile(
     r"\W*(?:(?:how to |please )?cite this (?:article|paper)(?: as)?|(?:suggested|recommended) citation"
     r"|article citation)\W*",
     re.IGNORECASE,
 )
 _PUBLISHER_HEADING = re.compile(r"\W*publisher['’]?s (?:disclaimer|note)s?\W*", re.IGNORECASE)
+_REVIEW_HEADING = re.compile(r"\W*(?:peer review information|pre-?publication history)\W*", re.IGNORECASE)
+_PARAGRAPH_KINDS: Final = (
+    (
+        "supplement-note",
+        r"(?:supplement(?:al|ary) materials?\W+)?this content has been supplied by the author",
+    ),
+    ("licence-note", "open access: this is an open[- ]access article|springer nature or its licensor"),
+    ("publisher-note", "please see later in the article for the editors['’] summary"),
+)
+_PARAGRAPH_OPENINGS: Final = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE).match) for kind, pattern in _PARAGRAPH_KINDS
+)
+"""Openings of notes of several sentences, or of an abstract, whose other notes cleaning removes."""
+_PARAGRAPH_STARTS: Final = frozenset(("Open", "Plea", "Spri", "Supp", "This"))
+"""First letters of such paragraphs, a fast prefilter."""
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _DATE: Final = r"""
     (?: \d{1,2} / \d{1,2} / \d{4} | \d{1,2} \s [A-Z][a-z]{2,8} \.? ,? \s \d{4}
@@ -195,7 +220,7 @@ _MAX_POINTER: Final = 300
 _TAIL: Final = 300
 _SENTENCE_START_LIST: Final = """
     the thi to_ if_ no_ per ple non by_ see for art rep ope cop all som pub spr mdp any wil as_ suc tec jou
-    pee pro com not an_ a_c a_r sup add ele onl fur (c)
+    pee pro com not an_ a_c a_l a_p a_r a_t che dis sup add ele onl fur (c)
 """
 _SENTENCE_STARTS: Final = frozenset(start.replace("_", " ") for start in _SENTENCE_START_LIST.split())
 """First letters of notes, a fast prefilter."""
@@ -243,14 +268,22 @@ def classify_paragraph(text: str, heading: str) -> str | None:
     if heading[:1] in _HEADING_STARTS and len(heading) <= _MAX_HEADING:
         if _PUBLISHER_HEADING.fullmatch(heading):
             return "publisher-note"
+        if _REVIEW_HEADING.fullmatch(heading):
+            return "review-note"
         if _CITATION_HEADING.fullmatch(heading) and _YEAR.search(text):
             return "citation-note"
+    if text[-1:].isdigit() and len(text) <= _MAX_JOURNAL_LINE and _JOURNAL_LINE.fullmatch(text):
+        return "citation-note"
     if text[:4] in _OWN_CITATION_STARTS and _OWN_CITATION.fullmatch(text):
         return "citation-note"
     if _is_editorial_note(text):
         return "review-note"
     if len(text) <= _MAX_POINTER and _is_supplement_pointer(text):
         return "supplement-note"
+    if text[:4] in _PARAGRAPH_STARTS:
+        for kind, match in _PARAGRAPH_OPENINGS:
+            if match(text):
+                return kind
     return "publisher-note" if text[:9] == "Publisher" and _PUBLISHER_HEADING.match(text) else None
 
 
