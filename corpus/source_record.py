@@ -19,13 +19,28 @@ NON_PMC_NUMBER_BIT: Final = 1 << 40
 """Bit of the numbers of articles outside PMC, above all PMCIDs."""
 
 
+UNNUMBERED_VERSION: Final = -1
+"""Version of a record whose version is no number, as "VoR"."""
+
+
 class VersionKey(NamedTuple):
-    """A row of ``lifecycle.versions`` keys without its position, with the drop reason (None if kept)."""
+    """A row of ``lifecycle.decisions`` keys without its position.
+
+    Attributes:
+        article_number: PMID, number of the PMCID, or hash of another id.
+        version: first number of the version, or :data:`UNNUMBERED_VERSION`.
+        is_deletion: True of a DeleteCitation.
+        drop_reason: None if the record is kept.
+        minor_version: the numbers after the first one, in base 1,000: 2.13 is 2 and 13,000.
+        published: date of publication as YYYYMMDD, with 0 for what is unknown.
+    """
 
     article_number: int
     version: int
     is_deletion: bool
     drop_reason: str | None
+    minor_version: int = 0
+    published: int = 0
 
 
 class SourceRecord(NamedTuple):

@@ -46,7 +46,7 @@ class ArticleMetadata(NamedTuple):
 
     Attributes:
         pmcid: ``PMC123456``.
-        version: PMC's version of the article; default 1.
+        version: PMC's version of the article, or the first number of ``article-version``; default 1.
         pmid: PubMed id.
         doi: without ``https://doi.org/``, case as written.
         year: year of the earliest publication; see :data:`_RANK_BY_DATE_TYPE`.
@@ -61,6 +61,9 @@ class ArticleMetadata(NamedTuple):
         translated: True if the text is a translation into ``language`` (document_builder.py).
         columns: values of the columns of ``--columns``.
         issns: ISSNs of the journal; empty unless asked for.
+        minor_version: the numbers of the version after the first one, in base 1,000.
+        has_version_number: False if ``article-version`` is no number ("VoR").
+        published: date of the earliest publication, as precise as it is known.
     """
 
     pmcid: str | None
@@ -79,6 +82,9 @@ class ArticleMetadata(NamedTuple):
     translated: bool = False
     columns: ArticleColumns = ArticleColumns()
     issns: tuple[str, ...] = ()
+    minor_version: int = 0
+    has_version_number: bool = True
+    published: str | None = None
 
 
 class ListedMetadata(NamedTuple):
@@ -128,10 +134,11 @@ def parse_metadata(
     ids = _group_ids(children.get("article-id", []))
     pmcid, version = _parse_pmcid(ids)
     journal_meta = _find_child(front, "journal-meta")
+    version_numbers = (version,) if version else _parse_article_version(children)
     year, published = _find_publication_date(children.get("pub-date", []))
     return ArticleMetadata(
         pmcid=pmcid,
-        version=version or _parse_article_version(children),
+        version=version_numbers[0] if version_numbers else 1,
         pmid=_parse_pmid(ids),
         doi=next(filter(None, map(parse_doi, ids.get("doi", ()))), None),
         year=year,
@@ -146,6 +153,9 @@ def parse_metadata(
         or _has_ocr_body(_find_child(article, "body")),
         columns=_parse_columns(children, journal_meta, published, language or ENGLISH, columns, xml),
         issns=_list_texts([journal_meta], "issn") if ISSNS in columns and journal_meta is not None else (),
+        minor_version=_join_minor_numbers(version_numbers),
+        has_version_number=bool(version_numbers),
+        published=published,
     )
 
 
@@ -154,6 +164,8 @@ def update_metadata(metadata: ArticleMetadata, listed: ListedMetadata) -> Articl
     return metadata._replace(
         pmcid=f"PMC{listed.pmcid}",
         version=listed.version,
+        minor_version=0,
+        has_version_number=True,
         pmid=listed.pmid or metadata.pmid,
         doi=parse_doi(listed.doi or "") or metadata.doi,
         licence=metadata.licence if listed.licence == licences.UNKNOWN_LICENCE else listed.licence,
@@ -193,17 +205,29 @@ def _parse_pmcid(ids: dict[str, list[str]]) -> tuple[str | None, int | None]:
     return f"PMC{matches[0][1]}", next((int(match[2]) for match in matches if match[2]), None)
 
 
-def _parse_article_version(children: _ChildrenByName) -> int:
-    """Parse a numeric ``article-version`` (JATS 1.2 and later); default 1.
+_VERSION_NUMBERS: Final = re.compile(r"[vV]?([1-9][0-9]{0,3}(?:\.[0-9]{1,3}){0,2})")
+_MINOR_BASE: Final = 1000
 
-    Publishers' own versions ("1.1", "proof", "VoR") are ignored.
+
+def _parse_article_version(children: _ChildrenByName) -> tuple[int, ...]:
+    """Parse ``article-version`` (JATS 1.2 and later): "1.2" is (1, 2).
+
+    Returns:
+        The numbers; (1,) if there is no version, and none if no version is a number ("proof", "VoR").
     """
     alternatives = chain.from_iterable(children.get("article-version-alternatives", []))
-    for element in (*children.get("article-version", []), *alternatives):
-        text = _leading_text(element)
-        if element.get("article-version-type") == "number" and re.fullmatch("[1-9][0-9]{0,3}", text):
-            return int(text)
-    return 1
+    versions = [*children.get("article-version", []), *alternatives]
+    for version in versions:
+        match = _VERSION_NUMBERS.fullmatch(_leading_text(version))
+        if match and version.get("article-version-type") in (None, "number"):
+            return tuple(map(int, match[1].split(".")))
+    return () if versions else (1,)
+
+
+def _join_minor_numbers(version: tuple[int, ...]) -> int:
+    """Return the numbers of a version after the first one as one number that sorts as they do."""
+    second, third = (*version[1:], 0, 0)[:2]
+    return second * _MINOR_BASE + third
 
 
 def _parse_pmid(ids: dict[str, list[str]]) -> int | None:

@@ -34,7 +34,7 @@ from bioshards.corpus.jats.xml_tree import XML_LANG
 from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
-from bioshards.corpus.source_record import NON_PMC_NUMBER_BIT, VersionKey
+from bioshards.corpus.source_record import NON_PMC_NUMBER_BIT, UNNUMBERED_VERSION, VersionKey
 from bioshards.corpus.text.cleaning import Cleaner
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
 from bioshards.corpus.text_config import list_journal_names
@@ -107,7 +107,7 @@ class ArticleDocumentBuilder:
             for name, num_characters in dropped.items():
                 document.removed_characters[f"{DROPPED_PART_PREFIX}{name}"] = num_characters
             drop_reason = drop_reason or text_drop_reason
-        return VersionKey(article_number, metadata.version, False, drop_reason), document
+        return _make_key(article_number, metadata, drop_reason), document
 
     def build_document(
         self, metadata: ArticleMetadata, has_body: bool, blocks: list[TextBlock], file: str, position: int
@@ -232,6 +232,18 @@ class ArticleDocumentBuilder:
             return text
         cleaned = self._cleaner.clean_text(text, removed_characters)
         return text if cleaned is text else collapse_whitespace(cleaned)
+
+
+def _make_key(article_number: int, metadata: ArticleMetadata, drop_reason: str | None) -> VersionKey:
+    digits = (metadata.published or "").replace("-", "")
+    return VersionKey(
+        article_number,
+        metadata.version if metadata.has_version_number else UNNUMBERED_VERSION,
+        False,
+        drop_reason,
+        metadata.minor_version,
+        int(digits.ljust(8, "0")),
+    )
 
 
 def identify_article(metadata: ArticleMetadata) -> tuple[str, int]:

@@ -68,8 +68,8 @@ DROPPED_PART_PREFIX: Final = "left out: "
 """Prefix of the names under which the characters of excluded parts are counted."""
 
 _DROP_REASONS: Final = """
-    superseded copy licence language year journal article-type retracted ocr no-body no-text language-of-text
-    short long not-included duplicate near-duplicate excluded
+    superseded superseded-by-date copy licence language year journal article-type retracted ocr no-body
+    no-text language-of-text short long not-included duplicate near-duplicate excluded
 """
 """All drop reasons, in order of precedence: an article is counted under the first that applies."""
 

@@ -4,16 +4,18 @@ PubMed: of the records of a PMID, the one in the last file is kept; within a fil
 the last position.  A ``DeleteCitation`` removes the records of the PMID before it, in its own and in
 earlier files.
 
-PMC: of the records of an article, the highest version is kept; of the same version, the one in the last
-source, at the last position.  An article outside PMC is a copy of one that has its PMID or DOI; the one with
-a PMCID is kept.  Articles of PMC are no copies of each other, as a congress gives one DOI to all abstracts.
+PMC: of the records of an article, the highest version is kept, by the sequence of its numbers; of the same
+version, the one in the last source, at the last position.  If the version of one of them is no number, the
+one that was published last is kept.  An article outside PMC is a copy of one that has its PMID or DOI; the
+one with a PMCID is kept.  Articles of PMC are no copies of each other, as a congress gives one DOI to all
+abstracts.
 
 Duplicates (``--dedup exact``) are documents whose titles and abstracts have equal letters and digits; 128-bit
 digests are compared.  The document with the lowest PMID or PMCID is kept.  The position of a record is no
 criterion, because a revision moves it to a later file, which would change decisions without a change of text.
 Documents without an abstract are not compared: titles such as "Editorial." are shared by many articles.
 
-Only keys are read, 18 bytes a record, and digests.  Each file is read once and dealt out to buckets of
+Only keys are read, 26 bytes a record, and digests.  Each file is read once and dealt out to buckets of
 :data:`KEYS_PER_BUCKET` rows, in temporary files if there are several, so that memory is bounded by the size
 of a bucket and the dropped records.
 """
@@ -34,7 +36,7 @@ import pyarrow.compute as pc
 
 from bioshards.corpus.lifecycle.job import ShardsJob, StageResult, order_stage_results
 from bioshards.corpus.shards import arrow_io
-from bioshards.corpus.source_record import NON_PMC_NUMBER_BIT
+from bioshards.corpus.source_record import NON_PMC_NUMBER_BIT, UNNUMBERED_VERSION
 from bioshards.corpus.storage.locks import make_temporary_folder
 from bioshards.corpus.storage.parallel import prefetch_map
 from bioshards.corpus.storage.storage_protocol import Storage
@@ -43,6 +45,8 @@ VERSION_KEY_SCHEMA: Final = pa.schema(
     [
         pa.field("key", pa.int64(), nullable=False),
         pa.field("version", pa.int16(), nullable=False),
+        pa.field("minor_version", pa.int32(), nullable=False),
+        pa.field("published", pa.int32(), nullable=False),
         pa.field("position", pa.int32(), nullable=False),
         pa.field("is_deletion", pa.bool_(), nullable=False),
     ]
@@ -68,11 +72,11 @@ DECISION_SCHEMA: Final = pa.schema(
         pa.field("similarity", pa.float32()),
     ]
 )
-"""A dropped record of a source: superseded, deleted, copy, duplicate, near-duplicate with the estimated
-similarity (near_duplicates.py) or excluded (id_lists.py)."""
+"""A dropped record of a source: superseded by its version or by its date of publication, deleted, copy,
+duplicate, near-duplicate with the estimated similarity (near_duplicates.py) or excluded (id_lists.py)."""
 
 DECISION_REASONS: Final = pa.array(
-    ["superseded", "deleted", "duplicate", "excluded", "near-duplicate", "copy"]
+    ["superseded", "deleted", "duplicate", "excluded", "near-duplicate", "copy", "superseded-by-date"]
 )
 """Dictionary of the reasons of :data:`DECISION_SCHEMA`.  Its order is part of the files in work folders."""
 
@@ -161,17 +165,41 @@ def _find_dropped(keys: pa.Table, highest_version_wins: bool) -> pa.Table:
         pc.index_in(records["key"], value_set=last_deletions["key"])
     )
     is_deleted = pc.less(records["when"], deletion_order).fill_null(False)
-    version_columns = (
-        ("version", "source", "position") if highest_version_wins else ("source", "version", "position")
-    )
-    sort_keys = [(column, "ascending") for column in ("key", *version_columns)]
-    survivors = records.filter(pc.invert(is_deleted)).sort_by(sort_keys)
-    key_column = survivors["key"].combine_chunks()
-    is_superseded = pc.equal(key_column.slice(0, max(0, len(key_column) - 1)), key_column.slice(1))
-    superseded = survivors.slice(0, len(is_superseded)).filter(is_superseded)
+    survivors = records.filter(pc.invert(is_deleted))
+    if highest_version_wins:
+        survivors = _keep_one_criterion(survivors)
+        version_columns = ["version", "minor_version", "published", "source", "position"]
+    else:
+        version_columns = ["source", "version", "position"]
+    survivors = survivors.sort_by([(column, "ascending") for column in ("key", *version_columns)])
+    survivors = survivors.combine_chunks()
+    older, newer = survivors.slice(0, max(0, len(survivors) - 1)), survivors.slice(1)
+    is_superseded = pc.equal(older["key"], newer["key"])
+    is_older = pc.and_(is_superseded, pc.less(older["published"], newer["published"]))
+    by_date = pc.and_(is_older, pc.equal(older["version"], UNNUMBERED_VERSION))
+    by_version = pc.and_not(is_superseded, by_date)
     return pa.concat_tables(
-        [_make_rows(superseded, "superseded"), _make_rows(records.filter(is_deleted), "deleted")]
+        [
+            _make_rows(older.filter(by_version), "superseded"),
+            _make_rows(older.filter(by_date), "superseded-by-date"),
+            _make_rows(records.filter(is_deleted), "deleted"),
+        ]
     )
+
+
+def _keep_one_criterion(records: pa.Table) -> pa.Table:
+    """Blank the dates of articles whose versions are all numbers, and the versions of all other articles."""
+    is_unnumbered = pc.equal(records["version"], UNNUMBERED_VERSION)
+    by_date = pc.is_in(records["key"], value_set=pc.unique(records["key"].filter(is_unnumbered)))
+    values = {
+        "version": pc.if_else(by_date, pa.scalar(UNNUMBERED_VERSION, pa.int16()), records["version"]),
+        "minor_version": pc.if_else(by_date, pa.scalar(0, pa.int32()), records["minor_version"]),
+        "published": pc.if_else(by_date, records["published"], pa.scalar(0, pa.int32())),
+    }
+    for name, column in values.items():
+        index = records.schema.get_field_index(name)
+        records = records.set_column(index, VERSION_KEY_SCHEMA.field(name), column)
+    return records
 
 
 # Copies

@@ -136,7 +136,7 @@ class _Stager:
         self._output_name = output_name
         self._reader = make_reader(job.documents, job.config.keep_dropped)
         self._schema = make_schema(job.documents.columns)
-        self._keys: list[tuple[int, int, int, bool, str | None]] = []
+        self._keys: list[tuple[int, int, int, int, int, bool, str | None]] = []
         self._digests: list[tuple[int, str, int, bytes]] | None = [] if job.config.dedup == "exact" else None
         self._included_ids = (
             id_lists.read(job.storage, job.output.inclusion_list_path) if job.included else None
@@ -167,7 +167,7 @@ class _Stager:
             self._sha256s["signatures"] = self._signatures.sha256
         return {
             "records": self._records,
-            "deletions": sum(1 for key in self._keys if key[3]),
+            "deletions": sum(1 for key in self._keys if key[5]),
             "num_keys": len(self._keys),
             "rejected": dict(self._rejects.reason_counts),
             "misdeclared_files": self._reader.decoding_report.misdeclared_files,
@@ -237,7 +237,15 @@ class _Stager:
             self._records += 1
         for key in record.keys:
             self._keys.append(
-                (key.article_number, key.version, record.position, key.is_deletion, key.drop_reason)
+                (
+                    key.article_number,
+                    key.version,
+                    key.minor_version,
+                    key.published,
+                    record.position,
+                    key.is_deletion,
+                    key.drop_reason,
+                )
             )
         document = record.document
         is_compared = self._digests is not None or self._signatures is not None

@@ -75,6 +75,8 @@ def make_keys(work: Path) -> None:
         keys = {
             "key": rng.integers(1, HIGHEST_PMID, RECORDS, dtype=np.int64),
             "version": np.ones(RECORDS, np.int16),
+            "minor_version": np.zeros(RECORDS, np.int32),
+            "published": np.zeros(RECORDS, np.int32),
             "position": np.arange(RECORDS, dtype=np.int32),
             "is_deletion": rng.random(RECORDS) < DELETED_SHARE,
             "drop_reason": pc.if_else(

@@ -233,6 +233,7 @@ def test_nlm_2_without_permissions_and_title_group() -> None:
         pmid=7654321,
         doi="10.1234/tide(1)",
         year=2004,
+        published="2004-12-02",
         journal="Annals of Tides",
         article_type="research-article",
         language="eng",
@@ -251,6 +252,7 @@ def test_jats_1_4_of_pmc() -> None:
         pmid=7654321,
         doi="10.1234/tide",
         year=2024,
+        published="2024",
         journal="Annals of Tides",
         article_type="review-article",
         language="por",
@@ -304,19 +306,20 @@ def test_pmcid_and_version(pairs: list[tuple[str, str]], expected: tuple[str | N
 @pytest.mark.parametrize(
     ("version", "expected"),
     [
-        ('<article-version article-version-type="number">3</article-version>', 3),
-        ('<article-version article-version-type="number">1.1</article-version>', 1),
-        ('<article-version article-version-type="status">2</article-version>', 1),
-        ("<article-version>2</article-version>", 1),
+        ('<article-version article-version-type="number">3</article-version>', (3, 0, True)),
+        ('<article-version article-version-type="number">1.2</article-version>', (1, 2000, True)),
+        ("<article-version>v2.10.7</article-version>", (2, 10007, True)),
+        ('<article-version article-version-type="status">2</article-version>', (1, 0, False)),
+        ("<article-version>1.2.3.4</article-version>", (1, 0, False)),
+        ("<article-version>VoR</article-version>", (1, 0, False)),
     ],
 )
-def test_version_from_article_version_element(version: str, expected: int) -> None:
-    assert parse_article_meta(version).version == expected
+def test_version_from_article_version_element(version: str, expected: tuple[int, int, bool]) -> None:
     several = f"<article-version>VoR</article-version>{version}"
-    assert (
-        parse_article_meta(f"<article-version-alternatives>{several}</article-version-alternatives>").version
-        == expected
-    )
+    for xml in (version, f"<article-version-alternatives>{several}</article-version-alternatives>"):
+        metadata = parse_article_meta(xml)
+        assert (metadata.version, metadata.minor_version, metadata.has_version_number) == expected
+    assert parse_article_meta("").has_version_number
 
 
 @pytest.mark.parametrize(

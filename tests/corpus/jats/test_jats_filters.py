@@ -82,11 +82,11 @@ def test_drop_reasons_apply_in_their_order() -> None:
     reasons.append(get_drop_reason(metadata, config, [*blocks, TextBlock("body", (), "One two three four.")]))
     for text in ("One two three four five six seven.", "One two three four five."):
         reasons.append(get_drop_reason(metadata, config, [*blocks, TextBlock("body", (), text)]))
-    assert reasons == [*PmcConfig.drop_reasons[2:-4], None]
+    assert reasons == [*PmcConfig.drop_reasons[3:-4], None]
 
 
 def test_drop_reasons_of_other_steps_come_first_and_last() -> None:
-    assert PmcConfig.drop_reasons[:2] == ("superseded", "copy")
+    assert PmcConfig.drop_reasons[:3] == ("superseded", "superseded-by-date", "copy")
     assert PmcConfig.drop_reasons[-4:] == ("not-included", "duplicate", "near-duplicate", "excluded")
     assert len(set(PmcConfig.drop_reasons)) == len(PmcConfig.drop_reasons)
 

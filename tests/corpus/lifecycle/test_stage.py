@@ -104,10 +104,10 @@ def test_group_of_articles_is_staged(tmp_path: Path) -> None:
     keys = read_table(tmp_path / "out", staged, "keys")
     assert keys.schema == STAGED_KEY_SCHEMA
     assert list(zip(*(column.to_pylist() for column in keys.columns), strict=True)) == [
-        (1, 1, 0, False, None),
-        (1, 2, 1, False, None),
-        (3, 1, 3, False, "no-body"),
-        (4, 1, 4, False, None),
+        (1, 1, 0, 0, 0, False, None),
+        (1, 2, 0, 0, 1, False, None),
+        (3, 1, 0, 0, 3, False, "no-body"),
+        (4, 1, 0, 0, 4, False, None),
     ]
     documents = read_table(tmp_path / "out", staged, "arrow")
     assert documents.schema == pa.schema([*make_schema(rules.columns), *STAGED_FIELDS])

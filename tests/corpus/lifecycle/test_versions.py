@@ -19,6 +19,7 @@ from bioshards.corpus.lifecycle.decisions import (
     find_dropped_versions,
     split_by_source,
 )
+from bioshards.corpus.source_record import UNNUMBERED_VERSION
 from tests.support.hypothesis_profiles import examples
 
 Event = tuple[str, int, int] | tuple[str, list[int]]
@@ -39,10 +40,15 @@ def make_keys(events: list[Event]) -> list[Row]:
 
 
 def make_table(keys: list[Row]) -> pa.Table:
-    columns = list(zip(*keys, strict=True)) or [(), (), (), ()]
-    return pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, VERSION_KEY_SCHEMA, strict=True)],
-        schema=VERSION_KEY_SCHEMA,
+    return make_versions_table(
+        [(key, version, 0, 0, position, gone) for key, version, position, gone in keys]
+    )
+
+
+def make_versions_table(rows: list[tuple[int, int, int, int, int, bool]]) -> pa.Table:
+    """Return keys with minor versions and dates of publication, in the order of the schema."""
+    return pa.Table.from_pylist(
+        [dict(zip(VERSION_KEY_SCHEMA.names, row, strict=True)) for row in rows], schema=VERSION_KEY_SCHEMA
     )
 
 
@@ -199,6 +205,41 @@ def test_highest_version_of_an_article_is_live(files: list[list[tuple[int, int]]
     ]
     assert resolve(keys, num_buckets, by_version=True) == find_superseded(keys)
     assert resolve(keys, num_buckets, make_chunked_table, by_version=True) == find_superseded(keys)
+
+
+VERSION_CASES: dict[str, tuple[list[tuple[int, int, int]], list[tuple[int, str]]]] = {
+    "1.10 is above 1.9, whatever the dates": (
+        [(1, 10_000, 20310101), (1, 9_000, 20320101)],
+        [(1, "superseded")],
+    ),
+    "2 is above 1.2": ([(2, 0, 0), (1, 2_000, 0)], [(1, "superseded")]),
+    "a version without a number is compared by date": (
+        [(UNNUMBERED_VERSION, 0, 20320500), (2, 0, 20310101)],
+        [(1, "superseded-by-date")],
+    ),
+    "the month is known of one": (
+        [(UNNUMBERED_VERSION, 0, 20320500), (UNNUMBERED_VERSION, 0, 20320000)],
+        [(1, "superseded-by-date")],
+    ),
+    "of one date the last wins": (
+        [(UNNUMBERED_VERSION, 0, 20320500), (1, 0, 20320500)],
+        [(0, "superseded")],
+    ),
+    "numbers count for nothing beside a version without one": (
+        [(UNNUMBERED_VERSION, 0, 20310101), (1, 0, 20330101), (3, 0, 20320101)],
+        [(0, "superseded-by-date"), (2, "superseded-by-date")],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", VERSION_CASES)
+def test_versions_are_sequences_of_numbers_or_compared_by_date(case: str) -> None:
+    versions, expected = VERSION_CASES[case]
+    table = make_versions_table([(7, *version, position, False) for position, version in enumerate(versions)])
+    other = make_versions_table([(8, 1, 0, 20300101, 9, False)])
+    rows = find_dropped_versions([pa.concat_tables([table, other])], 1, highest_version_wins=True)
+    [batch] = split_by_source(rows, 1)
+    assert list(zip(batch["position"].to_pylist(), batch["reason"].to_pylist(), strict=True)) == expected
 
 
 # Buckets and digests

@@ -210,6 +210,31 @@ def test_number_of_workers_changes_no_byte_with_many_options(tmp_path: Path, run
     ]
 
 
+def test_preprints_are_compared_by_version_or_by_date(tmp_path: Path, run_pmc: Run) -> None:
+    def preprint(doi: str, version: str, year: int, text: str) -> str:
+        xml = article_xml(None, f"{text} was seen.", doi=doi).replace("<year>2024", f"<year>{year}")
+        return xml.replace("</title-group>", f"</title-group><article-version>{version}</article-version>")
+
+    folder = write_files(
+        tmp_path / "in",
+        {
+            "1.xml": preprint("10.5555/a", "2.10", 2024, "Kept"),
+            "2.xml": preprint("10.5555/a", "2.9", 2025, "Low"),
+            "3.xml": preprint("10.5555/b", "VoR", 2025, "Late"),
+            "4.xml": preprint("10.5555/b", "3", 2024, "Early"),
+        },
+    )
+    assert run_pmc("--input", folder, "--output", tmp_path / "out") == 0
+    sentences = [row["sentences"][-1] for row in load_documents(tmp_path / "out").values()]
+    assert sorted(sentences) == ["Kept was seen.", "Late was seen."]
+    assert load_manifest(tmp_path / "out")["funnel"] == {
+        "records": 4,
+        "dropped: superseded": 1,
+        "dropped: superseded-by-date": 1,
+        "kept": 2,
+    }
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
