@@ -357,13 +357,6 @@ def test_selection_returns_files_in_order(text: str, expected: list[int]) -> Non
     ]
 
 
-def test_only_the_selected_subset_is_needed() -> None:
-    assert len(pubmed.select_files(parse_spec("pubmed:baseline"), BASELINE_FILES, []).files) == 4
-    assert pubmed.select_files(parse_spec("pubmed:updates"), [], UPDATE_FILES) == pubmed.select_files(
-        parse_spec("pubmed:updates"), BASELINE_FILES, UPDATE_FILES
-    )
-
-
 def test_newest_baseline_determines_the_year() -> None:
     baseline = [*list_pubmed_files(30, 1, 2, 3), *BASELINE_FILES]
     updates = [

@@ -171,6 +171,9 @@ def test_file_is_fetched_and_recorded_once(download: Download) -> None:
     assert download.fetch() == known
     assert len(download.server.requests_for(REMOTE_PATH)) == 1
     assert len(download.server.requests_for(SIDECAR)) == 2
+    assert download.find(url=download.file.url.replace("127.0.0.1", "localhost")) is None, "of another server"
+    assert download.fetch(listing_text=RELISTED).fetched_bytes == 0, "listed anew, it is the same file"
+    assert download.find(listing_text=RELISTED)
 
 
 @pytest.mark.parametrize("existing", [OLD, NEW, OLD[:-1], b"\x1f\x8b"])
@@ -252,12 +255,6 @@ def test_listing_detects_republished_files(download: Download, has_md5_file: boo
     assert download.content == NEW
     if has_md5_file:
         assert Path(f"{download.path}.md5").read_text() == f"MD5({NAME})= {compute_md5(NEW)}\n"
-
-
-def test_new_listing_of_the_same_file_fetches_nothing(download: Download) -> None:
-    download.fetch()
-    assert download.fetch(listing_text=RELISTED).fetched_bytes == 0
-    assert download.find(listing_text=RELISTED)
 
 
 @pytest.mark.parametrize(
@@ -386,20 +383,25 @@ def test_find_mirrored_continues_when_the_md5_file_cannot_be_read(download: Down
 
 
 @pytest.mark.parametrize(
-    ("fault", "reason"),
+    ("has_md5_file", "fault", "reason"),
     [
-        (CorruptByte(100_000), "corrupt-gzip"),
-        (HtmlPage(PAGE), "not-gzip"),
-        (FixedBody(OLD[:1000]), "checksum"),
-        (FixedBody(NEW), "checksum"),
-        (FixedBody(b""), "checksum"),
-        (FixedBody(gzip.compress(PAGE.encode(), mtime=0)), "checksum"),
+        (True, CorruptByte(100_000), "corrupt-gzip"),
+        (True, HtmlPage(PAGE), "not-gzip"),
+        (True, FixedBody(OLD[:1000]), "checksum"),
+        (True, FixedBody(NEW), "checksum"),
+        (True, FixedBody(b""), "checksum"),
+        (True, FixedBody(gzip.compress(PAGE.encode(), mtime=0)), "checksum"),
+        (False, FixedBody(gzip.compress(PAGE.encode(), mtime=0)), "wrong-root"),
+        (False, FixedBody(OLD[:1000]), "truncated-gzip"),
+        (False, FixedBody(b""), "empty-file"),
     ],
 )
-def test_wrong_content_is_fetched_again_and_never_kept(download: Download, fault: Fault, reason: str) -> None:
+def test_wrong_content_is_fetched_again_and_never_kept(
+    download: Download, has_md5_file: bool, fault: Fault, reason: str
+) -> None:
     download.server.schedule_fault(REMOTE_PATH, fault, times=retry.READ_RETRY_POLICY.max_attempts)
     with pytest.raises(BadFileError) as caught:
-        download.fetch()
+        download.fetch(has_md5_file=has_md5_file)
     assert caught.value.reason == reason
     assert download.file.url in caught.value.detail
     assert f"read {retry.READ_RETRY_POLICY.max_attempts} times" in caught.value.detail
@@ -409,22 +411,6 @@ def test_wrong_content_is_fetched_again_and_never_kept(download: Download, fault
     assert download.fetch().md5 == compute_md5(OLD)
     assert (download.content, download.names) == (OLD, sorted(COMPLETE_FILES))
     assert download.server.pending_faults == []
-
-
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        (gzip.compress(PAGE.encode(), mtime=0), "wrong-root"),
-        (OLD[:1000], "truncated-gzip"),
-        (b"", "empty-file"),
-    ],
-)
-def test_content_is_verified_without_an_md5_file(download: Download, body: bytes, reason: str) -> None:
-    download.server.schedule_fault(REMOTE_PATH, FixedBody(body), times=None)
-    with pytest.raises(BadFileError) as caught:
-        download.fetch(has_md5_file=False)
-    assert caught.value.reason == reason
-    assert download.names == []
 
 
 def test_persistently_wrong_content_keeps_the_existing_file(download: Download) -> None:
@@ -493,13 +479,6 @@ def test_damaged_partial_or_that_of_another_version_is_discarded(
     assert (download.content, download.names) == (OLD, sorted(COMPLETE_FILES))
 
 
-def test_partial_is_discarded_when_the_server_ignores_ranges(download: Download) -> None:
-    download.write_partial(OLD[:100_000], compute_md5(OLD))
-    download.server.schedule_fault(REMOTE_PATH, RangeIgnored())
-    assert download.fetch().fetched_bytes == len(OLD)
-    assert download.content == OLD
-
-
 def test_full_disk_fails_without_a_final_file(download: Download, monkeypatch: pytest.MonkeyPatch) -> None:
     write = storage_protocol.ResumableFile.write
 
@@ -522,32 +501,37 @@ def test_full_disk_fails_without_a_final_file(download: Download, monkeypatch: p
 # Records.
 
 
-@pytest.mark.parametrize("content", [b"", b"{", bytes(300), b"\xff\xfe", b'{"md5": '])
-def test_damaged_record_is_ignored(download: Download, content: bytes) -> None:
+INVALID_VALUES: list[dict[str, object]] = [
+    {"checked_at": "yesterday"},
+    {"checked_at": ""},
+    {"checked_at": None},
+    {"checked_at": 7},
+    {"retrieved_at": "2026-13-01T00:00:00Z"},
+    {"retrieved_at": None},
+    {"md5": None},
+    {"md5_published": "yes"},
+    {"stamp": 1},
+    {"url": []},
+    {"listing_text": None},
+]
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", bytes(300), b"\xff\xfe", b'{"md5": ', *INVALID_VALUES])
+def test_damaged_record_is_ignored(download: Download, damage: bytes | dict[str, object]) -> None:
     download.fetch()
+    record = json.loads(download.record.read_text())
+    del record["sha256"]
+    content = damage if isinstance(damage, bytes) else json.dumps(add_sha256(record | damage)).encode()
     download.record.write_bytes(content)
     assert download.find() is None
     assert download.fetch().fetched_bytes == 0
     assert download.find()
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        *({"checked_at": value} for value in ("yesterday", "", None, 7)),
-        *({"retrieved_at": value} for value in ("2026-13-01T00:00:00Z", None)),
-        *({"md5": None}, {"md5_published": "yes"}, {"stamp": 1}, {"url": []}, {"listing_text": None}),
-    ],
-)
-def test_record_with_an_invalid_value_is_ignored(download: Download, values: dict[str, object]) -> None:
+def test_fields_that_an_earlier_version_wrote_are_ignored(download: Download) -> None:
     download.fetch()
     record = json.loads(download.record.read_text())
     del record["sha256"]
-    download.record.write_text(json.dumps(add_sha256(record | values)))
-    assert download.find() is None
-    assert download.fetch().fetched_bytes == 0
-    assert download.find()
-    # An earlier version wrote fields that this one does not know.
     download.record.write_text(json.dumps(record | {"bytes": 7, "download_seconds": 3.2}))
     assert download.find()
 
@@ -560,11 +544,6 @@ def test_record_removed_by_another_process_is_ignored(
     monkeypatch.setattr(LocalStorage, "exists", lambda *_: True)
     assert download.find() is None
     assert download.fetch().fetched_bytes == 0
-
-
-def test_record_of_another_server_is_ignored(download: Download) -> None:
-    download.fetch()
-    assert download.find(url=download.file.url.replace("127.0.0.1", "localhost")) is None
 
 
 def test_folder_name_with_glob_characters(tmp_path: Path, download: Download) -> None:
@@ -711,12 +690,6 @@ def split_into_bytes(data: bytes) -> list[bytes]:
 
 def compress(xml: bytes) -> bytes:
     return gzip.compress(xml, mtime=0)
-
-
-def test_md5_is_compared_and_returned() -> None:
-    assert verify([GOOD]) == verify([GOOD], compute_md5(GOOD)) == compute_md5(GOOD)
-    assert verify([GOOD], compute_md5(b"another")) == "checksum"
-    assert verify([]) == verify([b""]) == verify([b"", b""]) == "empty-file"
 
 
 @pytest.mark.parametrize(

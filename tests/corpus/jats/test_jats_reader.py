@@ -6,7 +6,6 @@ not affect the others of its file; a package or archive that is damaged as a who
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import hashlib
 import os
@@ -301,24 +300,6 @@ def test_document_does_not_depend_on_the_container(tmp_path: Path) -> None:
 
 
 # Mirrors
-
-
-@pytest.mark.parametrize(
-    ("citations", "sentences"),
-    [
-        ("mask", ["As in [CITATION], so.", "It is."]),
-        ("drop", ["As in, so.", "It is."]),
-        ("keep", ["As in [1], so.", "It is [2]."]),
-    ],
-)
-def test_config_decides_on_numeric_citations(tmp_path: Path, citations: str, sentences: list[str]) -> None:
-    first, second = (f'<xref ref-type="bibr" rid="b{number}">{number}</xref>' for number in "12")
-    article = small_article(1, f"As in [{first}], so. It is<sup>{second}</sup>.")
-    folder = write_files(tmp_path, {"a.xml": article})
-    config = dataclasses.replace(KEEP_EVERYTHING, citations=citations, titles=False)
-    [record] = read_records(folder, config)
-    assert get_document(record).sentences == sentences
-    assert jats.document(article, config).sentences == sentences
 
 
 def create_mirror(tmp_path: Path, *articles: FakeArticle, number: int = 0) -> Path:

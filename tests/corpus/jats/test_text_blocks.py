@@ -377,18 +377,6 @@ def test_other_paragraphs_are_kept(text: str) -> None:
     assert extract_texts(f"<p>Gulls.</p><p>{text}</p>") == ["Gulls.", expected]
 
 
-@pytest.mark.parametrize(
-    "section",
-    [
-        "<sec><title>References</title><p>All references are in one list.</p></sec>",
-        "<sec><title>Results</title><p>In 2011, gulls nested.</p></sec>",
-        "<sec><title>Reference genome</title><p>That of 2011.</p></sec>",
-    ],
-)
-def test_sections_about_references_are_kept(section: str) -> None:
-    assert len(extract_texts(section)) == 1
-
-
 @pytest.mark.parametrize("is_wrapped", [True, False])
 def test_cells_of_oasis_tables_are_no_text(is_wrapped: bool) -> None:
     table = (
@@ -587,6 +575,12 @@ REFERENCES = "".join(
             ["In 2011 we read of gulls.", "In 2012 of terns."],
         ),
         (f"<sec><title>References</title>{REFERENCES}</sec><p>Gulls.</p>", ["Gulls."]),
+        (
+            "<sec><title>References</title><p>All references are in one list.</p></sec>",
+            ["All references are in one list."],
+        ),
+        ("<sec><title>Results</title><p>In 2011, gulls nested.</p></sec>", ["In 2011, gulls nested."]),
+        ("<sec><title>Reference genome</title><p>That of 2011.</p></sec>", ["That of 2011."]),
         (
             "<p>Gulls.</p><sec><title>Reference</title><p>Ode (2011), Gull Society (1999).</p></sec>",
             ["Gulls."],

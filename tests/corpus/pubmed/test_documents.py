@@ -226,10 +226,6 @@ def test_records_do_not_depend_on_the_block_size(monkeypatch: pytest.MonkeyPatch
         assert list_records(PLAIN) == EXPECTED, size
 
 
-def test_comments_and_cdata_equal_lxml() -> None:
-    assert canonicalize_records(list_records(MARKED_UP)) == parse_with_lxml(MARKED_UP)
-
-
 # Compression
 
 
@@ -242,12 +238,6 @@ def test_zero_bytes_between_gzip_members_do_not_depend_on_the_size_of_reads() ->
         except BadFileError as error:
             outcomes.add(error.reason)
     assert len(outcomes) == 1
-
-
-# Roots
-
-
-# Record elements
 
 
 # Encodings

@@ -77,31 +77,6 @@ def test_names_without_a_number_are_not_ordered(name: str) -> None:
     assert not create_source(f"/pubmed26n0001/{name}").is_ordered
 
 
-ORDERED = [
-    "/z/medsamp2009.xml",
-    "/z/medline09n0002.xml.gz",
-    "/a/medsamp2014.xml",
-    "/z/medline16n0902.xml.gz",
-    "/z/pubmedsample18n0001.xml",
-    "/z/pubmed25n1274.xml.gz",
-    "/b/baseline/pubmed26n0001.xml",
-    "/a/updates/pubmed26n0001.xml.gz",
-    "/b/updates/pubmed26n0001.xml.gz",
-    "/a/pubmed26n0002.xml.gz",
-    "/a/pubmed26n1000.xml.gz",
-    "/a/pubmed26n9999.xml.gz",
-    "/a/pubmed26n10000.xml.gz",
-    "/a/Zebra.xml",
-    "/z/ant.xml",
-    "/a/bee.xml",
-    "/b/bee.xml",
-]
-
-
-def test_files_are_in_the_order_of_their_years_and_numbers() -> None:
-    assert [item.path for item in sorted(map(create_source, sorted(ORDERED)))] == ORDERED
-
-
 NAMES = st.tuples(
     st.sampled_from(["pubmed", "medline", "x", ""]), st.integers(0, 99), st.integers(0, 99999)
 ).map(lambda part: f"{part[0]}{part[1]:02d}n{part[2]:04d}.xml.gz") | st.text("abn0 .", min_size=1, max_size=6)

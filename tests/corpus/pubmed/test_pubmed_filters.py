@@ -113,6 +113,8 @@ def test_drop_reasons_apply_in_their_order() -> None:
         fields |= changes
         reasons.append(get_drop_reason(build_citation(**fields), config))
     assert reasons == [*PubMedConfig.drop_reasons[3:-4], None]
+    assert PubMedConfig.drop_reasons[:3] == ("deleted", "superseded", "book"), "those of other steps"
+    assert PubMedConfig.drop_reasons[-3:] == ("duplicate", "near-duplicate", "excluded")
 
 
 def test_abstract_in_another_language_is_dropped_if_languages_are_selected() -> None:
@@ -134,22 +136,11 @@ def test_abstract_in_another_language_is_dropped_if_languages_are_selected() -> 
     assert get_drop_reason(english, PubMedConfig(languages=("fre",))) is None
 
 
-def test_drop_reasons_of_other_steps_come_first_and_last() -> None:
-    assert PubMedConfig.drop_reasons[:3] == ("deleted", "superseded", "book")
-    assert PubMedConfig.drop_reasons[-3:] == ("duplicate", "near-duplicate", "excluded")
-
-
 def test_language_codes_of_any_case_are_one_language() -> None:
     shouted = build_citation(languages=("ENG", "fra"))
     for code in ("eng", "fre"):
         assert get_drop_reason(shouted, PubMedConfig(languages=(code,))) is None
     assert build_document(shouted).language == "eng,fre"
-
-
-@pytest.mark.parametrize("code", ["english", "ENG", "en", "xyz"])
-def test_config_takes_marc_codes_only(code: str) -> None:
-    with pytest.raises(InvalidValueError, match=code):
-        PubMedConfig(languages=(code,))
 
 
 @pytest.mark.parametrize(
@@ -406,14 +397,6 @@ def test_section_labels_option() -> None:
     assert document.num_words == 9
 
 
-def test_white_space_is_collapsed() -> None:
-    sections = (AbstractSection("MAIN\n OUTCOME", "It\u00a0was\tso.\r\n  Then\u2028not."),)
-    document = build_document(build_citation(title=" A\n\ttitle ", abstract=sections))
-    assert document.title == "A title"
-    assert document.sentences == ["A title", "It was so.", "Then not."]
-    assert document.sections == [("Abstract > MAIN OUTCOME", 1)]
-
-
 ANY = st.characters(exclude_characters="\x0b\x0c\x1c\x1d\x1e\x1f", exclude_categories=["Cs"])
 """All characters, except the white space that XML forbids."""
 TEXTS = st.lists(
@@ -505,6 +488,10 @@ def test_drop_reason_depends_on_the_words_of_the_abstract(
     [
         ({"min_pmid": -1}, "min_pmid is -1"),
         ({"min_abstract_words": -5}, "min_abstract_words is -5"),
+        ({"languages": ("english",)}, "english"),
+        ({"languages": ("ENG",)}, "ENG"),
+        ({"languages": ("en",)}, "en"),
+        ({"languages": ("xyz",)}, "xyz"),
         ({"min_line_characters": -1}, "min_line_characters is -1"),
         ({"cleaning": ("x",)}, "cleaning is x; it must be some of these"),
         ({"cleaning": CLEANING_RULES[1::-1]}, "in this order"),
