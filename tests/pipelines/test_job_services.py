@@ -91,7 +91,7 @@ def test_what_a_job_needs_is_checked_before_anything_is_written(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(job_service, "TIMEOUT_SECONDS", 1)
+    monkeypatch.setattr(job_service, "TIMEOUT_SECONDS", 0.1)
     assert run("--output", tmp_path / "out", *arguments) == code
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -107,7 +107,7 @@ def test_pool_on_the_machines_of_a_cluster_is_not_looked_for_here(capsys: Captur
 
 def test_parallelism_is_the_number_of_free_slots_of_flink(run: Run, capsys: Capture, tmp_path: Path) -> None:
     server = HTTPServer(("localhost", 0), FlinkOverview)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     master = f"localhost:{server.server_port}"
     arguments = ("--runner=FlinkRunner", f"--flink_master={master}", "--environment_type=PROCESS")
     assert run("--output", tmp_path / "out", *arguments, "--flink_job_server_jar=/missing") == 1
@@ -237,7 +237,7 @@ def test_output_of_a_job_whose_service_is_gone_is_not_written_by_a_second_one(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(job_service, "TIMEOUT_SECONDS", 1)
+    monkeypatch.setattr(job_service, "TIMEOUT_SECONDS", 0.1)
     assert run("--output", tmp_path) == 0
     record = tmp_path / ".bioshards" / "job.json"
     job = {"job_id": "job-7", "job_endpoint": "localhost:1", "submitted_at": submitted_at}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
+import atexit
 import itertools
 import re
-import subprocess
 import sys
 import tomllib
 from importlib import metadata
@@ -19,6 +19,7 @@ from bioshards.corpus.sentences.splitters import SCISPACY_MODEL
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines.context import JobSpec, RunContext
 from bioshards.pipelines.dataflow import worker_package
+from tests.support.fork_server import FORK_SERVER
 from tests.support.paths import REPOSITORY
 
 
@@ -112,19 +113,22 @@ def test_workers_install_the_installed_versions_unless_requirements_are_given() 
     assert options["requirements_cache"] is None
 
 
-def test_requirements_are_removed_when_the_process_ends() -> None:
-    script = (
-        "from apache_beam.options.pipeline_options import PipelineOptions\n"
-        "from bioshards.pipelines.dataflow.worker_package import write_requirements\n"
-        "options = PipelineOptions([])\n"
-        "write_requirements(options, {'lxml': '6.1.3', 'boto3': '1.44.5'})\n"
-        "path = options.get_all_options()['requirements_file']\n"
-        "print(path, open(path).read(), sep='\\n')"
-    )
-    completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    path, *lines = completed.stdout.split()
+def test_requirements_are_removed_when_the_process_ends(tmp_path: Path) -> None:
+    process = FORK_SERVER.Process(target=write_requirements_and_end, args=(tmp_path / "copy",))
+    process.start()
+    process.join()
+    path, *lines = (tmp_path / "copy").read_text().split()
     assert lines == ["boto3==1.44.5", "lxml==6.1.3"]
     assert not Path(path).parent.exists()
+
+
+def write_requirements_and_end(copy: Path) -> None:
+    """Write requirements, copy them with their path, and end as an interpreter does."""
+    options = PipelineOptions([])
+    worker_package.write_requirements(options, {"lxml": "6.1.3", "boto3": "1.44.5"})
+    path = options.get_all_options()["requirements_file"]
+    copy.write_text(f"{path}\n{Path(path).read_text()}")
+    atexit._run_exitfuncs()
 
 
 def test_store_without_credentials_for_workers_is_refused() -> None:

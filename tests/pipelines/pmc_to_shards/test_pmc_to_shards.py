@@ -134,50 +134,57 @@ def test_show_beside_the_source(full_text: Path, capsys: pytest.CaptureFixture[s
 # The containers
 
 
-ARTICLES = {
-    f"PMC{number}.{version}.xml": article_xml(
-        number, f"Part {number} says this. It is version {version}.", version
-    )
-    for number, version in ((31, 1), (32, 1), (32, 2), (10_032, 1))
+Articles = dict[str, str]
+CONTAINERS: dict[str, Callable[[Articles], dict[str, str | bytes]]] = {
+    "loose": lambda articles: {**articles},
+    "gzipped": lambda articles: {f"{name}.gz": xml for name, xml in articles.items()},
+    "folders": lambda articles: {f"PMC00{n}/{name}": xml for n, (name, xml) in enumerate(articles.items())},
+    "nxml": lambda articles: {
+        f"{name.removesuffix('.xml')}/main.nxml": xml for name, xml in articles.items()
+    },
+    "unnamed": lambda articles: {f"article-{n}.xml": xml for n, xml in enumerate(articles.values())},
+    "zip": lambda articles: {"some.zip": zip_articles(articles)},
+    "tar.gz": lambda articles: {"some.tar.gz": tar_articles(articles)},
+    "tar": lambda articles: {"some.tar": tar_articles(articles, "w")},
+    "package": lambda articles: {"PMC731_PMC10732.xml.gz": europepmc_package_xml(articles.values())},
+    "plain-package": lambda articles: {"PMC831_PMC10832.xml": europepmc_package_xml(articles.values())},
+    "articleset": lambda articles: {
+        "answer.xml": f"<pmc-articleset>{''.join(articles.values())}</pmc-articleset>"
+    },
+    "mixture": lambda articles: {
+        "PMC1131.1.xml": articles.pop("PMC1131.1.xml"),
+        "a.zip": zip_articles(articles),
+    },
 }
-
-
-def load_documents_without_origin(output: Path) -> dict[str, dict[str, Any]]:
-    """Return the documents without their origin."""
-    return {
-        id_: {name: value for name, value in row.items() if name != "origin"}
-        for id_, row in load_documents(output).items()
-    }
+"""Files that hold articles, by the name of their folder; each has its own hundred of PMCIDs."""
 
 
 def test_all_containers_give_the_same_documents(tmp_path: Path, run_pmc: Run) -> None:
-    assert run_pmc("--input", write_files(tmp_path / "loose", ARTICLES), "--output", tmp_path / "out") == 0
-    expected = load_documents_without_origin(tmp_path / "out")
-    assert list(expected) == ["pmc:PMC31.1", "pmc:PMC32.2", "pmc:PMC10032.1"]
-    first, *others = ARTICLES.items()
-    rest = dict(others)
-    containers: dict[str, dict[str, str | bytes]] = {
-        "gzipped": {f"{name}.gz": xml for name, xml in ARTICLES.items()},
-        "folders": {f"PMC00{n}/{name}": xml for n, (name, xml) in enumerate(ARTICLES.items())},
-        "nxml": {
-            f"PMC{n}/main.nxml": xml for n, xml in zip((31, 32, 33, 10_032), ARTICLES.values(), strict=True)
-        },
-        "unnamed": {f"article-{n}.xml": xml for n, xml in enumerate(ARTICLES.values())},
-        "zip": {"some.zip": zip_articles(ARTICLES)},
-        "tar.gz": {"some.tar.gz": tar_articles(ARTICLES)},
-        "tar": {"some.tar": tar_articles(ARTICLES, "w")},
-        "package": {"PMC31_PMC10032.xml.gz": europepmc_package_xml(ARTICLES.values())},
-        "plain-package": {"PMC31_PMC10032.xml": europepmc_package_xml(ARTICLES.values())},
-        "articleset": {"answer.xml": f"<pmc-articleset>{''.join(ARTICLES.values())}</pmc-articleset>"},
-        "mixture": {first[0]: first[1], "a.zip": zip_articles(rest)},
-    }
-    for name, files in containers.items():
-        output = tmp_path / f"out-{name}"
-        assert run_pmc("--input", write_files(tmp_path / name, files), "--output", output) == 0, name
-        assert load_documents_without_origin(output) == expected, name
-    origin = load_documents(tmp_path / "out-tar.gz")["pmc:PMC32.2"]["origin"]
-    assert origin == {"file": "some.tar.gz/PMC32.2.xml", "position": 2}
-    assert len(load_manifest(tmp_path / "out")["outputs"]) == 2  # one for each range of 10,000 ids
+    for hundreds, (name, pack) in enumerate(CONTAINERS.items()):
+        articles = {
+            f"PMC{100 * hundreds + pmcid}.{version}.xml": article_xml(
+                100 * hundreds + pmcid, f"Part {pmcid} says this. It is version {version}.", version
+            )
+            for pmcid, version in ((31, 1), (32, 1), (32, 2), (10_032, 1))
+        }
+        write_files(tmp_path / "in" / name, pack(articles))
+    assert run_pmc("--input", tmp_path / "in", "--output", tmp_path / "out") == 0
+    documents = load_documents(tmp_path / "out")
+    assert len(documents) == 3 * len(CONTAINERS)
+    for pmcid, version in ((31, 1), (32, 2), (10_032, 1)):
+        expected = select_text(documents[f"pmc:PMC{pmcid}.{version}"])
+        assert f"It is version {version}." in expected["sentences"]
+        for hundreds, name in enumerate(CONTAINERS):
+            document = documents[f"pmc:PMC{100 * hundreds + pmcid}.{version}"]
+            assert document["pmcid"] == f"PMC{100 * hundreds + pmcid}"
+            assert select_text(document) == expected, name
+    origin = documents["pmc:PMC632.2"]["origin"]
+    assert origin == {"file": "some.tar.gz/PMC632.2.xml", "position": 2}
+
+
+def select_text(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns that do not name the article."""
+    return {name: value for name, value in document.items() if name not in ("id", "pmcid", "origin")}
 
 
 # Progress messages
