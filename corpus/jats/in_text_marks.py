@@ -146,7 +146,9 @@ def remove_marks(text: str) -> str:
 
 def fill_gaps(text: str, mask: str) -> str:
     """Replace the marks of citations that were nouns by a mask, or remove them if it is empty."""
-    return text.replace(GAP_MARK, mask) if mask else text.replace(f" {GAP_MARK}", "").replace(GAP_MARK, "")
+    if mask:
+        return text.replace(GAP_MARK, mask)
+    return text.replace(f" {GAP_MARK}", "").replace(GAP_MARK, "").lstrip(" ")
 
 
 def write_formula_words(text: str, word: str) -> str:

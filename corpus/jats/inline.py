@@ -81,10 +81,11 @@ _BLOCK_ELEMENTS: Final = f"""
 """
 """Elements of paragraphs that may be nested in inline elements, where their text is no block of its own."""
 _SKIPPED_ELEMENTS: Final = """
-    tex-math object-id supplementary-material index-term fn mixed-citation element-citation nlm-citation
-    citation citation-alternatives ref-list related-object institution-id alt-text long-desc processing-meta
-    contrib-group permissions label-alternatives label attrib rp
+    tex-math object-id supplementary-material index-term fn ref-list related-object institution-id alt-text
+    long-desc processing-meta contrib-group permissions label-alternatives label attrib rp
 """
+CITED_WORKS: Final = "mixed-citation element-citation nlm-citation citation citation-alternatives"
+"""References that are written where they are cited: "Ode [J. Gulls 2, 31]"."""
 _GENUS_TYPES: Final = frozenset({"genus", "subgenus", "species"})
 """Values of ``content-type`` of the parts of a species' name but the last."""
 
@@ -439,7 +440,7 @@ _HANDLERS: Final[dict[object, Callable[[etree._Element, TextPieces], None]]] = {
     name: handler
     for handler, names in (
         (_append_xref, "xref"),
-        (_append_citation_mark, _REMOVED_XREF_TAG),
+        (_append_citation_mark, f"{_REMOVED_XREF_TAG} {CITED_WORKS}"),
         (_append_kept_citation, _KEPT_XREF_TAG),
         (_append_superscript, "sup"),
         (_append_subscript, "sub"),

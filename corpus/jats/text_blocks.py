@@ -28,6 +28,7 @@ from bioshards.corpus.jats.filters import (
 )
 from bioshards.corpus.jats.in_text_marks import FORMULA_MARK, GAP_MARK
 from bioshards.corpus.jats.inline import (
+    CITED_WORKS,
     PRESENTATION_ELEMENTS,
     WORD_GAP,
     WRITTEN_DISPLAYED_FORMULA,
@@ -72,7 +73,11 @@ def extract_blocks(
     elements.count_unread(article, dropped)
     mask = CITATION_MASK if config.citations == "mask" else ""
     formula_word = config.formula if config.formula not in ("", *FORMULA_MODES) else FORMULA_WORD
-    blocks = _mark_references(walker.blocks)
+    blocks = [
+        block._replace(text=text_rules.remove_loose_start(block.text)) if block.text[0] in ":." else block
+        for block in walker.blocks
+    ]
+    blocks = _mark_references(blocks)
     blocks = [
         _split_heading(block) if "." in block.text[: text_rules.MAX_RUN_IN_HEADING] else block
         for block in _join_headings(_drop_notes(blocks))
@@ -201,7 +206,10 @@ _NOTE_TYPES: Final = frozenset(  # types of footnotes that are not about a perso
 )
 _SKIPPED_ELEMENTS: Final = ("title", "caption", *elements.DROPPED_ELEMENTS)
 """Elements without text in place; the handlers of their parents read titles and captions."""
-_INLINE_ELEMENTS: Final = ("alternatives", "related-article", "index-term", "inline-media")
+_INLINE_ELEMENTS: Final = (
+    *("alternatives", "related-article", "index-term", "inline-media"),
+    *CITED_WORKS.split(),
+)
 """Elements with a handler between paragraphs that are part of the text in them."""
 _ROW_ELEMENTS: Final = ("tbody", "tr")
 _DISPLAYED_FORMULAS: Final = f"disp-formula disp-formula-group {WRITTEN_DISPLAYED_FORMULA}"

@@ -129,6 +129,14 @@ _PARAGRAPH_HEADING = re.compile(
 )
 
 
+_LOOSE_START = re.compile(r"[:.] (?=\w)")
+
+
+def remove_loose_start(text: str) -> str:
+    """Return the text without the punctuation at its start that ended a label: ": Nests of gulls"."""
+    return text[2:] if _LOOSE_START.match(text) else text
+
+
 def is_heading(text: str) -> bool:
     """Return True if a paragraph is only a heading: "Notes:", "Competing interests"."""
     return (

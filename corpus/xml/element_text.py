@@ -130,6 +130,8 @@ _MINUS: Final = "[−–‐‑-]"
 _NUMBER = re.compile(rf"\s*(?:{_MINUS}\s?)?\d{{1,4}}(?:\.\d+|{_MINUS}\d{{1,2}})?\s*")
 _FOLD_CHANGE = re.compile(rf"\s*{_MINUS}\s?(?:[Δ∆]{{1,2}}|DD?)C[TtQqPp]\s*")
 """The exponent of 2 in the formula of relative expression, 2^−ΔΔCt."""
+_NAME = re.compile(r"\s*\d{1,3}[A-Za-z]\w{0,7}\s*")
+"""A superscript that names a variant and whose digits would join those before it: T76K-1^7G8."""
 _BASE = re.compile(r"(?:^|[^\w)\]]|(?:^|[\W\d])[xX])([\d.,]{0,30}\d)$")
 """A number at the end of a text, perhaps after x for a multiplication sign; not in "CD4" and "H2"."""
 _SUPERSCRIPT = re.compile("<sup>([^<>]*)</sup>")
@@ -141,7 +143,7 @@ _BRACKETED_EXPONENT = re.compile(rf"(?<![\d.,])10\(({_MINUS}\d{{1,3}})\)|(?<=[×
 @functools.lru_cache(maxsize=1 << 12)
 def may_be_exponent(script: str) -> bool:
     """Return True if a superscript is an exponent after some text."""
-    return _NUMBER.fullmatch(script) is not None or _FOLD_CHANGE.fullmatch(script) is not None
+    return any(pattern.fullmatch(script) for pattern in (_NUMBER, _FOLD_CHANGE, _NAME))
 
 
 def is_exponent(before: str, script: str) -> bool:
@@ -152,6 +154,8 @@ def is_exponent(before: str, script: str) -> bool:
         script: the text of the superscript.
     """
     ends_in_digit = before.rstrip("\n")[-1:].isdecimal()  # not in cm<sup>2</sup>, which is frequent
+    if ends_in_digit and _NAME.fullmatch(script):
+        return True
     base = _BASE.search(before) if ends_in_digit else None
     if base is None:
         return False

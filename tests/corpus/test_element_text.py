@@ -23,6 +23,7 @@ from bioshards.corpus.xml import element_text
         ("a 2<sup>6-1</sup> design", "a 2^6-1 design"),
         ("1 − 0.9<sup>22</sup>", "1 − 0.9^22"),
         ("10<sup>0</sup> to 10<sup>3</sup>", "10^0 to 10^3"),
+        ("line N7<sup>4G2</sup> and gull-1<sup> 3B </sup>", "line N7^4G2 and gull-1^3B "),
     ],
 )
 def test_powers_are_marked(xml: str, expected: str) -> None:
@@ -35,6 +36,7 @@ def test_powers_are_marked(xml: str, expected: str) -> None:
         "Ca<sup>2+</sup> and SO<sub>4</sub><sup>2−</sup>",
         "NO<sub>3</sub><sup>−</sup>",
         "CD4<sup>+</sup>, IL-10<sup>−/−</sup>",
+        "gull<sup>4G2</sup> and N7<sup>wt</sup>",
         "<sup>13</sup>C and H<sub>2</sub><sup>18</sup>O",
         "(CH<sub>3</sub>)<sub>2</sub><sup>13</sup>C",
         "the 1<sup>st</sup> and 10<sup>th</sup>",

@@ -47,6 +47,12 @@ def build_xref(number: str) -> str:
         ("a\u00a0b\u2009c", "a b c"),
         ("gulls &amp; terns &lt; auks", "gulls & terns < auks"),
         ("Gulltime<sup>TM</sup> and Gull<italic><sup>TM</sup></italic>", "Gulltime™ and Gull™"),
+        # References that are written where they are cited.
+        (
+            "Ode [<mixed-citation>J. Gulls <volume>2</volume></mixed-citation>] showed terns",
+            "Ode showed terns",
+        ),
+        ("as others<element-citation><year>2031</year></element-citation>.", "as others."),
         # Indented XML.
         ("Ca\n    <sup>2+</sup>\n    ions", "Ca2+ ions"),
         ("<italic>y</italic>\n<sub>1</sub> of NO<sub>3</sub>\n<sup>−</sup>", "y1 of NO3−"),

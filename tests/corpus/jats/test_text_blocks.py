@@ -49,6 +49,17 @@ BOX_TITLE = "<caption><title>Box 1</title></caption>"
 BOX = f"<boxed-text>{BOX_TITLE}<p>1</p><sec><title>A</title><p>2</p></sec></boxed-text>"
 BOXED = [("body", "Box 1", "1"), ("body", "Box 1 > A", "2")]
 BODIES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
+    "labels cut off": (
+        "<p>: Nests of gulls.</p><p>. This counts</p><p>:- no</p><p>.net of gulls</p><p>... and gulls</p>",
+        [
+            ("body", "", text)
+            for text in ("Nests of gulls.", "This counts", ":- no", ".net of gulls", "... and gulls")
+        ],
+    ),
+    "a work cited within a paragraph": (
+        "<p>Ode [<mixed-citation>J. Gulls, 2</mixed-citation>] counted.</p>",
+        [("body", "", "Ode counted.")],
+    ),
     "nested sections": (
         "<p>0</p><sec><title>A</title><p>1</p><sec><title>B</title><p>2</p><sec><title>C</title><p>3</p></sec>"
         "</sec><p>4</p></sec><sec><p>5</p></sec>",
