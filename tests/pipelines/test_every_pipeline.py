@@ -188,14 +188,20 @@ def test_run_resumes_after_a_full_disk(pipeline: str, run: Run, tmp_path: Path, 
 def test_output_that_is_no_place_for_a_run_is_refused(
     pipeline: str, run: Run, find_output: FindOutput, tmp_path: Path, capsys: Capture
 ) -> None:
-    (tmp_path / "thesis" / "data").mkdir(parents=True)
-    (tmp_path / "thesis" / "data" / "thesis.tex").write_text("dear to its author")
+    foreign = ("data/thesis.tex", "train/data-2020.csv", "validation/x", "rejected/letters")
+    for number, name in enumerate(foreign):  # some are in folders from which a run removes unlisted files
+        path = tmp_path / f"mine-{number}" / name
+        path.parent.mkdir(parents=True)
+        path.write_text("dear to its author")
     (tmp_path / "file").write_text("")
     other = next(name for name in OTHER_SETTINGS if name != pipeline)
     shutil.copytree(find_output(other), tmp_path / "other")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     for folder, message in (
-        ("thesis", "was not written by this version of bioshards (it has data"),
+        *(
+            (f"mine-{number}", f"was not written by this version of bioshards (it has {name.split('/')[0]}")
+            for number, name in enumerate(foreign)
+        ),
         ("file/out", f"--output {tmp_path}/file/out cannot be written"),
         ("other", f"was written by {other}, and this is {pipeline}. Choose another --output"),
     ):

@@ -397,22 +397,6 @@ def test_output_inside_an_input_is_refused(
     assert f"the input {abstracts} is inside {tmp_path}" in error
 
 
-@pytest.mark.parametrize("name", ["train/data-2020.csv", "validation/x", "rejected/letters"])
-def test_output_with_foreign_files_is_refused(
-    name: str, abstracts: Path, tmp_path: Path, assert_refused: Callable[..., str]
-) -> None:
-    """Also in folders from which a run removes unlisted files."""
-    path = tmp_path / "mine" / name
-    path.parent.mkdir(parents=True)
-    path.write_text("dear to its author")
-    error = assert_refused("--input", abstracts, output=tmp_path / "mine")
-    assert (
-        f"{tmp_path}/mine is not empty and was not written by this version of bioshards (it has {name})"
-        in error
-    )
-    assert path.read_text() == "dear to its author"
-
-
 def test_output_of_another_vocabulary_is_refused(
     abstracts: Path, vocabulary: Path, tmp_path: Path, assert_refused: Callable[..., str]
 ) -> None:

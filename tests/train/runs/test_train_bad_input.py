@@ -205,15 +205,6 @@ def test_missing_vocabulary_can_be_given_as_an_option(
     assert run_trainer(data, tmp_path / "out", "--vocab", pretraining_sets["vocabulary"]) == 0
 
 
-def test_manifest_without_vocabulary_path_is_refused(read_error: ReadError, data: Path) -> None:
-    manifest = load_manifest(data)
-    for name in ("vocabulary", "run"):
-        manifest.get("run", {}).pop(name, None)
-        manifest.pop(name, None)
-        save_manifest(data, manifest)
-        assert "Object missing required field" in read_error(data=data)
-
-
 @pytest.mark.parametrize("text", [None, "{", "[]", "[1]"])
 def test_missing_or_damaged_tokenizer_config_is_found_before_training(
     text: str | None, read_error: ReadError, pretraining_sets: dict[str, Path], tmp_path: Path

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +60,6 @@ def mice_documents(tmp_path: Path) -> Path:
 @pytest.fixture
 def rats_documents(tmp_path: Path) -> Path:
     return write_texts(tmp_path / "rats", {"second": RATS}, "pmc_to_shards")
-
-
-def edit_manifest(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    manifest = load_manifest(folder)
-    change(manifest)
-    save_manifest(folder, manifest)
 
 
 # Complete inputs
@@ -233,41 +225,17 @@ def test_two_word_counts_of_the_same_documents_are_refused(
 # Invalid directories
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda manifest: manifest["config"].pop("pretokenizer"),
-        lambda manifest: manifest["config"].update(min_count=None),
-        lambda manifest: manifest.pop("config"),
-        lambda manifest: manifest.pop("inputs"),
-        lambda manifest: manifest.update(inputs=[{}]),
-        lambda manifest: manifest.update(outputs=[{"file": "words.tsv"}]),
-        lambda manifest: manifest.update(outputs=[]),
-    ],
-)
-def test_error_names_an_incomplete_manifest_of_words(
-    change: Callable[[dict[str, Any]], object], mice_documents: Path, tmp_path: Path
-) -> None:
+def test_error_names_a_manifest_of_words_that_is_not_whole(mice_documents: Path, tmp_path: Path) -> None:
+    """tests/corpus/test_manifest.py has all fields, test_pretraining_bad_input.py manifests of documents."""
     words = count_with_pipeline(tmp_path / "words", "--input", mice_documents)
-    edit_manifest(words, change)
-    message = read_refusal(words)
-    assert f"{words}/manifest.json is not as shards_to_words writes it" in message
-    assert re.search("Count again|Make the directory anew", message)
-
-
-@pytest.mark.parametrize("missing", ["config", "outputs"])
-def test_error_names_an_incomplete_manifest_of_documents(missing: str, mice_documents: Path) -> None:
-    edit_manifest(mice_documents, lambda manifest: manifest.pop(missing))
-    assert f"{mice_documents}/manifest.json is not as pubmed_to_shards writes it" in read_refusal(
-        mice_documents
-    )
-
-
-def test_error_names_a_manifest_that_is_not_json(mice_documents: Path, tmp_path: Path) -> None:
-    words = count_with_pipeline(tmp_path / "words", "--input", mice_documents)
-    for text in (b"{", b"\xff", b""):
-        (words / "manifest.json").write_bytes(text)
-        assert f"{words}/manifest.json cannot be read" in read_refusal(words)
+    whole = load_manifest(words)
+    for change, hint in (({"outputs": []}, "Count again"), ({"inputs": [{}]}, "Make the directory anew")):
+        save_manifest(words, {**whole, **change})
+        message = read_refusal(words)
+        assert f"{words}/manifest.json is not as shards_to_words writes it" in message
+        assert hint in message
+    (words / "manifest.json").write_bytes(b"{")
+    assert f"{words}/manifest.json cannot be read" in read_refusal(words)
 
 
 def test_output_in_a_documents_directory_is_refused_with_its_pipeline(mice_documents: Path) -> None:
