@@ -143,7 +143,11 @@ _BRACKETED_EXPONENT = re.compile(rf"(?<![\d.,])10\(({_MINUS}\d{{1,3}})\)|(?<=[×
 @functools.lru_cache(maxsize=1 << 12)
 def may_be_exponent(script: str) -> bool:
     """Return True if a superscript is an exponent after some text."""
-    return any(pattern.fullmatch(script) for pattern in (_NUMBER, _FOLD_CHANGE, _NAME))
+    return (
+        _NUMBER.fullmatch(script) is not None
+        or _FOLD_CHANGE.fullmatch(script) is not None
+        or _NAME.fullmatch(script) is not None
+    )
 
 
 def is_exponent(before: str, script: str) -> bool:
