@@ -141,6 +141,8 @@ def test_help_and_refused_runs_wait_for_no_slow_import(
     answers: dict[tuple[str, ...], tuple[int, str, str]],
 ) -> None:
     assert {answers[tuple(words)][0] for words in HELP} == {0}
+    assert [line.split()[0] for line in answers["list",][1].splitlines()] == list(PIPELINES)
+    assert "--min-abstract-words WORDS" in answers["run", "pubmed_to_shards", "--help"][1]
     assert {answers["run", *line.split()][0] for line in REFUSED_RUNS} == {2}
 
 

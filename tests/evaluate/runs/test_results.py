@@ -156,11 +156,6 @@ def test_results_are_found_at_any_depth_and_only_once(tmp_path: Path) -> None:
     assert results_by_path[second].seed == 1
 
 
-def test_folder_without_results_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ResultError, match="has no results"):
-        results.find_results(STORAGE, [str(tmp_path)])
-
-
 def test_unreadable_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: object, folder: str) -> NoReturn:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), f"{folder}/locked")

@@ -5,23 +5,19 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 import pytest
-import torch
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.corpus.ui.progress import Progress
 from bioshards.evaluate import encoder, recipes
 from bioshards.evaluate.benchmarks.records import SPLITS, TaggedSentence
 from bioshards.evaluate.recipes import SUITES, FineTuneRecipe, LegacyMode, override_recipe
-from bioshards.evaluate.runs import results
-from bioshards.evaluate.runs.run import EvaluateJob, load_task_data, run_evaluation
+from bioshards.evaluate.runs.run import load_task_data
 from bioshards.evaluate.tasks.tagging import Tagging, find_entity_types
 from bioshards.evaluate.tasks.task_registry import plan_tasks
+from tests.support.evaluate.evaluate_commands import load_result, run_evaluate
 from tests.support.evaluate.tiny_checkpoints import save_tiny_checkpoint
 from tests.support.paths import BENCHMARK_SAMPLE
 from tests.support.real_data import DATA, needs_data
@@ -149,22 +145,6 @@ def test_legacy_modes_apply_to_entity_tasks_only() -> None:
         assert modes_by_task[name] == tuple(sorted(LEGACY_MODES))
 
 
-def test_legacy_modes_leave_other_tasks_unchanged(tmp_path: Path) -> None:
-    checkpoint = encoder.inspect_checkpoint(str(save_tiny_checkpoint(tmp_path / "model")))
-    tasks, overrides = ["blurb/gad", "ebm-pico"], {"epochs": 1}
-    job = EvaluateJob(
-        *(checkpoint, str(BENCHMARK_SAMPLE), str(tmp_path / "out")),
-        plan_tasks(tasks, overrides, LEGACY_MODES),
-        torch.device("cpu"),
-        num_seeds=1,
-        progress=Progress(None),
-        log=print,
-    )
-    assert run_evaluation(job).written == 2
-    second_run = run_evaluation(replace(job, tasks=plan_tasks(tasks, overrides)))
-    assert (second_run.skipped, second_run.failed) == (2, {})
-
-
 def test_sampled_squad_is_recorded(tmp_path: Path) -> None:
     data = shutil.copytree(BENCHMARK_SAMPLE, tmp_path / "data")
     squad = data / "squad" / "train-v1.1.json"
@@ -205,24 +185,16 @@ def test_squad_that_is_not_as_published_spoils_the_status_of_a_task(tmp_path: Pa
 
 
 def test_examples_sha256_depends_on_the_gold_labels(tmp_path: Path) -> None:
-    checkpoint = encoder.inspect_checkpoint(str(save_tiny_checkpoint(tmp_path / "model")))
+    checkpoint = save_tiny_checkpoint(tmp_path / "model")
     data = shutil.copytree(BENCHMARK_SAMPLE, tmp_path / "data")
     test = next(data.glob("**/NCBI-disease-IOB/test.tsv"))
-    ids = []
+    task, digests = "blurb/ncbi-disease", set()
     for name in ("one", "other"):
-        path = str(tmp_path / name)
-        tasks = plan_tasks(["blurb/ncbi-disease"], {"epochs": 1})
-        job = EvaluateJob(
-            *(checkpoint, str(data), path, tasks, torch.device("cpu")),
-            num_seeds=1,
-            progress=Progress(None),
-            log=print,
-        )
-        assert run_evaluation(job).failed == {}
-        result = results.read_result(LocalStorage(), results.result_path(path, "blurb", "ncbi-disease", 0))
-        ids.append(result.per_example_stats.examples_sha256)
+        options = ("--tasks", task, "--seeds", 1, "--epochs", 1)
+        assert run_evaluate(checkpoint, tmp_path / name, *options, data=data) == 0
+        digests.add(load_result(tmp_path / name, task)["per_example_stats"]["examples_sha256"])
         test.write_text(test.read_text().replace("\tB-Disease\n", "\tO\n", 1))
-    assert ids[0] != ids[1]
+    assert len(digests) == 2
 
 
 def test_unknown_entity_type_is_accepted_for_prediction_only(tmp_path: Path) -> None:

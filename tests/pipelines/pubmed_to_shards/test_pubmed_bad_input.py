@@ -17,7 +17,7 @@ from typing import BinaryIO
 import pytest
 
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.pipelines import cli, shards
+from bioshards.pipelines import shards
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.fork_server import run_beam
 from tests.support.outputs import load_documents, load_manifest, published_digests
@@ -319,7 +319,6 @@ def test_run_that_keeps_no_document_fails(tmp_path: Path, run: Run, capsys: Capt
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--outptu", "x"], "unknown option --outptu (did you mean --output?)"),
         (["--output", "x", "--tmp_location=y"], "did you mean --temp_location?"),
         (["--output", "x", "--max-rejected", "5"], "5 is not between 0 and 1"),
         (["--output", "x", "stray"], "stray is no option"),
@@ -368,22 +367,6 @@ def test_values_of_any_spelling_are_one_configuration(tmp_path: Path, run: Run, 
     types = "Erratum,PUBLISHED ERRATUM,clinical trial,phase i"
     assert run(*output, "--languages", "deu,eng", "--drop-publication-types", types) == 0
     assert "nothing to do" in capsys.readouterr().out
-
-
-def test_beam_command_line(capsys: Capture) -> None:
-    assert cli.main(["list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
-        "fetch",
-        "pubmed_to_shards",
-        "pmc_to_shards",
-        "text_to_shards",
-        "shards_to_words",
-        "shards_to_pretraining",
-    ]
-    assert cli.main(["rum"]) == 2
-    assert "did you mean run?" in capsys.readouterr().err
-    assert cli.main(["run", "pubmed_to_shards", "--help"]) == 0
-    assert "--min-abstract-words WORDS" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("path", ["gs:/bucket/out", "gs:bucket/out", "s3:/bucket/out"])

@@ -213,7 +213,6 @@ def test_killed_process_ends_the_other_at_once(
     assert_runs_close(tmp_path / "one", out, 1e-5)
 
 
-@pytest.mark.thorough
 def test_process_that_hangs_ends_the_others(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
     """As on a machine that is switched off, connections stay open and collective operations wait."""
     stop = partial(call_after_step, 3, partial(send_signal, signal.SIGSTOP))
