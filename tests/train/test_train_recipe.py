@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from bioshards.train.__main__ import main
 from bioshards.train.models.objectives import ElectraObjective
 from bioshards.train.models.weights import build_objective
-from bioshards.train.optim import learning_rate
 from bioshards.train.options import TrainJob
 from bioshards.train.presets import PRESETS, describe_set_differences
 from bioshards.train.recipe import FAMILIES, TrainRecipe
@@ -335,23 +334,6 @@ def test_replacement_fractions_of_families() -> None:
         name: (family.mask_token_fraction, family.random_token_fraction) for name, family in FAMILIES.items()
     }
     assert fractions == {"electra": (0.85, 0.0), "bert": (0.8, 0.1), "albert": (0.8, 0.1)}
-
-
-def test_bio_electra_pp_starts_at_half_its_learning_rate() -> None:
-    """At 1.8 of 3.6 million steps the rate is 5e-4 * (1 - 1.8 / 3.6)."""
-    recipe = PRESETS["bio-electra-pp"]
-    first = PRESETS["bio-electra"].steps
-    assert learning_rate(
-        recipe.schedule, first, recipe.steps, recipe.warmup_steps, recipe.learning_rate
-    ) == pytest.approx(2.5e-4)
-
-
-@pytest.mark.parametrize(("name", "peak"), [("bioalbert", 0.00176), ("bioalbert-large", 0.00062)])
-def test_bioalbert_pmc_goes_on_by_the_schedule_of_all_steps(name: str, peak: float) -> None:
-    recipe, first = PRESETS[f"{name}-pmc"], PRESETS[name]
-    assert dataclasses.replace(recipe, steps=first.steps, start_from=first.start_from) == first
-    rate = learning_rate(recipe.schedule, first.steps, recipe.steps, recipe.warmup_steps, peak)
-    assert rate == pytest.approx(peak * 270 / 470)
 
 
 @pytest.mark.parametrize(
