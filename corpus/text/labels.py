@@ -4,8 +4,9 @@
 JATS mark as such in others. A label is one or more names of sections at the start of a sentence, with a
 colon and a blank after it, or with a dash before a capital or a digit (``Methods- We``). Three or more labels
 are found without a mark too, if the first begins the text: "Aim To see. Methods We looked. Results None.",
-"Objective.To see.Approach.We looked.Significance.None."
+"Objective.To see.Approach.We looked.Significance.None.", "AimTo see.MethodsWe looked.ResultsNone."
 In labelled sections, labels with a colon and no blank are found: "It sleeps.Methods and Results:We looked".
+Those of main parts are found with a blank too, if no label begins the text: "It sleeps. Results: None."
 The journals of the American Society for Microbiology print "it sleeps.IMPORTANCE Mice"; PubMed has sections
 with labels that end in a stop and a colon, "A cohort OBJECTIVE.: To see.".
 """
@@ -32,9 +33,14 @@ SECTION_NAME: Final = r"""(?: (?:
     | Interpretation | Summary | Limitation | (?:Practical\s|Clinical\s)? (?:Implication | Relevance)
     ) (?:s|\(s\))? )"""
 """Pattern of a section's name, in verbose syntax."""
+_LABEL_GOES_ON: Final = r"(?:AND|FOR|IN|OF|ON|OR|THE|TO|WITH)\b"
+"""What follows the name of a section in a longer label: "BACKGROUND AND RATIONALE FOR THE STUDY"."""
+_LABEL_TAIL: Final = (
+    r"(?-i:(?:\s(?:AND|FOR|IN|OF|ON|OR|PRESENT|RESEARCH|REVIEW|STUDY|THE|THIS|TO|TRIAL|WORK)\b){0,6}+)"
+)
 _LABEL = re.compile(
     rf"(?:\A|(?<=[.?!\"'”’)\]:])|(?-i:(?<=[a-z])(?=[A-Z]{{4}})))\s*((?-i:(?=[A-Z])){SECTION_NAME}"
-    rf"(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,4}})\s?[:–—-]\Z",
+    rf"(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,4}}{_LABEL_TAIL})\s?[:–—-]\Z",
     re.VERBOSE | re.IGNORECASE,
 )
 _LAST_WORD_LIST = """
@@ -43,6 +49,7 @@ _LAST_WORD_LIST = """
     animal material method methodology outcome measure measurement intervention exposure procedure strategy
     approach criteria source extraction collection synthesis acquisition analysis result finding report
     presentation description summary discussion conclusion interpretation limitation implication relevance
+    research study trial work
 """
 _LAST_WORDS: Final = frozenset(word.rstrip("s") for word in _LAST_WORD_LIST.split())
 """Last words of labels without their final s: a mark after another word needs no search for a label."""
@@ -58,23 +65,24 @@ _LABEL_ENDS: Final = (
     ("—", re.compile(r"—(?=\s*[A-Z\d])")),
 )
 """What a text with such a mark contains, as most have none, and the pattern of the mark."""
-_OPENERS: Final = frozenset(("aim ", "aims", "back", "cont", "goal", "impo", "intr", "obje", "purp"))
+_OPENERS: Final = frozenset(("aim ", "aims", "back", "cont", "goal", "impo", "intr", "obje", "purp", "stud"))
 _OPENER_LENGTH: Final = 4
 """First letters of the first label of abstracts whose labels have no mark, or a full stop."""
-_LABEL_GOES_ON: Final = r"(?:AND|FOR|IN|OF|ON|OR|THE|TO|WITH)\b"
-"""What follows the name of a section in a longer label: "BACKGROUND AND RATIONALE FOR THE STUDY"."""
-_LABEL_TAIL: Final = (
-    r"(?-i:(?:\s(?:AND|FOR|IN|OF|ON|OR|PRESENT|RESEARCH|REVIEW|STUDY|THE|THIS|TO|TRIAL|WORK)\b){0,6})"
-)
 _UNMARKED_LABEL = re.compile(
     rf"(?:\A|(?<=[.?!]\s)|(?<=[.?!]\)\s)|(?<=[.?!]))((?-i:(?=[A-Z])){SECTION_NAME}"
     rf"(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,2}}{_LABEL_TAIL})"
-    rf"(?:\.?\s+(?-i:(?!{_LABEL_GOES_ON})(?=[A-Z][A-Za-z]|[A-Z]\s|\d))|\.(?-i:(?=[A-Z])))",
+    rf"(?:\.?\s+(?-i:(?!{_LABEL_GOES_ON})(?=[A-Z][A-Za-z-]|[A-Z]\s|\d))|\.(?-i:(?=[A-Z]))"
+    r"|(?-i:(?<=[a-z])(?=[A-Z](?:[a-z-]|\s))))",
     re.VERBOSE | re.IGNORECASE,
 )
 _MIN_UNMARKED_LABELS: Final = 3
 _IMPORTANCE = re.compile(r"(?<=[.?!)])\s*(IMPORTANCE)\s+(?=[A-Z])")
 _JOINED_COLON = re.compile(r":(?=[A-Za-z\d])")
+_INNER_COLON = re.compile(r":(?=\s?[A-Za-z\d])")
+_MAIN_PART = re.compile(
+    r"(?:aim|background|conclusion|discussion|method|objective|purpose|result)s?\Z", re.IGNORECASE
+)
+"""End of a label that is no part of another section."""
 _OPENING_LABEL = re.compile(
     rf"({SECTION_NAME}(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,2}}{_LABEL_TAIL})"
     rf"\s+(?-i:(?!{_LABEL_GOES_ON})(?=[A-Z]))",
@@ -108,17 +116,22 @@ def split_at_labels(text: str) -> list[tuple[str | None, str]] | None:
 
 
 def split_at_joined_labels(label: str, text: str) -> list[tuple[str | None, str]] | None:
-    """Split a labelled section at labels like "OBJECTIVE.: " and ".Results:We"; None if it has none."""
+    """Split a labelled section at labels in it; return None if it has none.
+
+    They are like "OBJECTIVE.: ", ".Results:We" and ". Results: We".
+    """
     if ":" not in text:
         return None
     labels = []
     if ".: " in text:
         labels = [found for found in _DOTTED_LABEL.finditer(text) if _ends_in_last_word(text, found.end(1))]
-    ends = [] if labels else [colon.end() for colon in _JOINED_COLON.finditer(text)]
+    colon_pattern = _JOINED_COLON if _LABEL.match(text, 0, text.index(":") + 1) else _INNER_COLON
+    ends = [] if labels else [colon.end() for colon in colon_pattern.finditer(text)]
     for end in ends if len(ends) <= _MAX_LABEL_ENDS else ():
         if text[end - 2].isupper() or _ends_in_last_word(text, end - 1):
             found = _LABEL.search(text, max(1, end - _MAX_LABEL_LENGTH), end)
-            labels += [found] if found else []
+            if found and (not text[end].isspace() or _MAIN_PART.search(found[1])):
+                labels.append(found)
     return _make_sections(text, label, labels)
 
 

@@ -203,6 +203,9 @@ _NUMBERS = rf"""(?:
     | [.,;]?\s* {_DATE}\s*[;:,]\s*{_VOLUME} (?: {_ISSUE}(?:\s*[:;,]\s*{_PAGES})? | \s*[:;,]\s*{_PAGES} )
     | [.,;]?\s* {_YEAR}\s*;\s*\[online\]\.?\s*ahead\s+print,?\s*PP\.\s?0-0
     )"""
+_ABBREVIATED = r"[A-Z][a-z]+\.(?:\s[A-Z][a-z]*\.?){0,6}\s[A-Z][a-z]+\."
+_CITATION_WITHOUT_YEAR = rf"{_ABBREVIATED}\s\d{{1,4}},\s\d+[-–]\d+"
+"""A journal with an abbreviated first and last word: "Am. Mouse Res. 27, 913-930."."""
 _CITATION = rf"(?:(?:How\s+to\s+c|C)ite\s+this\s+article(?:\s+as)?:\s*)? {_JOURNAL} {_NUMBERS}"
 _DOI = r"(?:https?://(?:dx\.)?doi\.org/|(?:doi|DOI):?\s*)10\.\d{4,9}/\S+"
 _PAGE_POINTER = rf"(?:\bpp?\.|\bpages?)\s*{_PAGES}"
@@ -218,7 +221,9 @@ _POINTER = rf"""
 """
 _START = r"""(?: [.?!]["'”’)\]]*\s* | \A\s* | \s(?=Laryngoscope,\s|For\s+further\s+resources\s) )"""
 _CITATION_AT_END = re.compile(
-    rf"{_START} ([(\[]? (?: {_CITATION} | {_DOI} | (?P<name>{_JOURNAL}),?\s+{_YEAR} ) [\s.,;)\]]*) \Z",
+    rf"""{_START} ([(\[]?
+        (?: {_CITATION} | {_CITATION_WITHOUT_YEAR} | {_DOI} | (?P<name>{_JOURNAL}),?\s+{_YEAR} )
+    [\s.,;)\]]*) \Z""",
     re.VERBOSE,
 )
 _POINTER_AT_END = re.compile(
@@ -297,7 +302,7 @@ def _is_journal(name: str) -> bool:
 def _may_end_in_citation(tail: str) -> bool:
     return "doi" in tail or (
         tail[-4:].rstrip(".)] ")[-1:].isdigit()
-        and (";" in tail or ":" in tail or " 20" in tail[-10:] or " 19" in tail[-10:])
+        and (";" in tail or ":" in tail or " 20" in tail[-10:] or " 19" in tail[-10:] or ", " in tail[-14:])
     )
 
 

@@ -209,6 +209,7 @@ END_NOTES = {
         " (Arq Mouse Cardiol. 2020; [online].ahead print, PP.0-0)",
         " Cite this article: Bone Mouse J 2017;99-B:1–5.",
         " Laryngoscope, 130:12-20, 2020.",
+        " Antisleep. Mouse Signal. 27, 913-930.",
         " https://doi.org/10.0000/MOUSE4849.",
         "See related commentary by Mouse, p. 123.",
         " See related articles by Mouse et al., p. 12 and Rat, p. 34.",
@@ -333,6 +334,33 @@ RUN_IN_CASES: list[tuple[str, list[LabelledText]]] = [
         "BACKGROUND AND RATIONALE FOR THE STUDY Mice. METHODS We look. RESULTS None.",
         [("BACKGROUND AND RATIONALE FOR THE STUDY", "Mice."), ("METHODS", "We look."), ("RESULTS", "None.")],
     ),
+    (
+        "BACKGROUND AND RATIONALE FOR THE STUDY: Mice. METHODS: We look.",
+        [("BACKGROUND AND RATIONALE FOR THE STUDY", "Mice."), ("METHODS", "We look.")],
+    ),
+    (
+        "Study Design Case report. Objective We see. Methods A 5-day-old mouse. Results It slept.",
+        [
+            ("Study Design", "Case report."),
+            ("Objective", "We see."),
+            ("Methods", "A 5-day-old mouse."),
+            ("Results", "It slept."),
+        ],
+    ),
+    (
+        "Study DesignCase report.ObjectiveTo see mice.MethodsA mouse sat.ResultsX-rays (two).ConclusionGood.",
+        [
+            ("Study Design", "Case report."),
+            ("Objective", "To see mice."),
+            ("Methods", "A mouse sat."),
+            ("Results", "X-rays (two)."),
+            ("Conclusion", "Good."),
+        ],
+    ),
+    (
+        "Objective. X-rays of mice.Approach. We looked.Significance. It is new.",
+        [("Objective", "X-rays of mice."), ("Approach", "We looked."), ("Significance", "It is new.")],
+    ),
     (f"Results: Results: {SENTENCES}", [("Results", SENTENCES)]),
     (f"Mice sleep.IMPORTANCE {SENTENCES}", [(None, "Mice sleep."), ("IMPORTANCE", SENTENCES)]),
     (f"Do (mice) sleep? IMPORTANCE {SENTENCES}", [(None, "Do (mice) sleep?"), ("IMPORTANCE", SENTENCES)]),
@@ -382,6 +410,13 @@ SECTION_CASES: list[tuple[str, list[Any], list[Any]]] = [
             ),
             ("Mice StudyPARTICIPANTS:12 mice.", "Mice Study", ("PARTICIPANTS", "12 mice.")),
             ("Do (mice)AIM:to see. Results:none.", "Do (mice)", ("AIM", "to see."), ("Results", "none.")),
+            # With a blank, main parts alone: others are of the section.
+            (
+                "To see. Methods: We look. Setting: A house. Main Results: None.",
+                "To see.",
+                ("Methods", "We look. Setting: A house."),
+                ("Main Results", "None."),
+            ),
         )
     ),
     *(
@@ -473,6 +508,8 @@ def test_rules_of_sections(name: str, before: list[LabelledText], after: list[La
                 "BACKGROUND Mice sleep. Methods We looked. Results They sleep.",
                 "Background noise was low. Methods were used. Results were good.",
                 "The IMPORTANCE OF mice. (IMPORTANCE Sleep) of IMPORTANCE They.",
+                "Studies of mice. ResultsMice sleep. ConclusionGood.",
+                "Study DesignStudio. Objectives were two. Methods were these.",
             )
         ),
         *(
@@ -496,8 +533,9 @@ def test_sections_that_are_kept(names: list[str], sections: list[LabelledText]) 
 
 
 def test_a_label_before_run_in_labels_stays() -> None:
-    for text, _ in RUN_IN_CASES:
-        assert ALL_RULES.clean_abstract([("FINDINGS", text)], {})[0] == ("FINDINGS", text)
+    for text, sections in RUN_IN_CASES:
+        if sections[0][0]:  # a label begins the text
+            assert ALL_RULES.clean_abstract([("FINDINGS", text)], {}) == [("FINDINGS", text)]
 
 
 @settings(max_examples=examples(2000))
@@ -796,6 +834,8 @@ def test_citation_of_the_article_at_the_start_is_removed() -> None:
         f"{SENTENCES} See J Strength Cond Res 3(2): 1-9, 2019-2020.",
         "Ito, E. J Strength Cond Res",
         f"{SENTENCES} Mice slept [Ito; Lin; Roth].",
+        f"{SENTENCES} See Fig. 27, 13-30.",
+        f"{SENTENCES} Mice of Prof. Ito et al. 27, 13-30.",
         f"{SENTENCES}[Mice; rats].",
         f"{SENTENCES}[n = 2; P = 3; Q].",
     ):
