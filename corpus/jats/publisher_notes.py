@@ -135,7 +135,7 @@ _COPYRIGHT = re.compile(
 """A panel of a figure begins with "(c)" too: "(c) Controls."."""
 _RIGHTS = re.compile(r"(?:all|some) rights reserved\.?", re.IGNORECASE)
 _OWN_CITATION = re.compile(
-    r"(?:How to cite|Cite (?:this article|as:)|(?:Suggested |Recommended )?[Cc]itation:"
+    r"(?:How to cite|C[oó]mo citar:|Cite (?:this article|as:)|(?:Suggested |Recommended )?[Cc]itation:"
     r"|(?:Suggested|Recommended) citation\b|(?:Please|To) cite this (?:article|paper)\b"
     r"|Citation (?=(?:[\w’'-]+ ){0,2}[^\W\d_a-z][\w’'-]+ [A-Z](?:-?[A-Z]){0,3}[,.])|CITATION:?)"
     r".*\b(?:19|20)\d\d\b.*"
@@ -146,7 +146,8 @@ _JOURNAL_LINE = re.compile(
 """A whole paragraph that cites an abstract of a supplement: "Gull Lett 2031, 8(Suppl 1):P-40"."""
 _MAX_JOURNAL_LINE: Final = 120
 _CITATION_HEADING = re.compile(
-    r"\W*(?:(?:how to |please )?cite this (?:article|paper)(?: as)?|(?:suggested|recommended) citation"
+    r"\W*(?:c[oó]mo citar este art[ií](?:cul|g)o\W+)?"
+    r"(?:(?:how to |please )?cite this (?:article|paper)(?: as)?|(?:suggested|recommended) citation"
     r"|article citation)\W*",
     re.IGNORECASE,
 )
@@ -225,7 +226,7 @@ _SENTENCE_START_LIST: Final = """
 _SENTENCE_STARTS: Final = frozenset(start.replace("_", " ") for start in _SENTENCE_START_LIST.split())
 """First letters of notes, a fast prefilter."""
 _HEADING_STARTS: Final = frozenset("aAcChHpPrRsS")
-_MAX_HEADING: Final = 40
+_MAX_HEADING: Final = 50
 
 
 class NotedText(NamedTuple):
@@ -287,7 +288,9 @@ def classify_paragraph(text: str, heading: str) -> str | None:
     return "publisher-note" if text[:9] == "Publisher" and _PUBLISHER_HEADING.match(text) else None
 
 
-_OWN_CITATION_STARTS: Final = frozenset(("Cita", "CITA", "Cite", "How ", "Sugg", "Reco", "Plea", "To c"))
+_OWN_CITATION_STARTS: Final = frozenset(
+    ("Cita", "CITA", "Cite", "Como", "Cómo", "How ", "Sugg", "Reco", "Plea", "To c")
+)
 """First letters of the citation of an article, a fast prefilter."""
 
 

@@ -99,6 +99,8 @@ def test_prose_stays(text: str) -> None:
         ("Please cite this article as: Ode, A., Of gulls (2031).", "", "citation-note"),
         ("How to cite this article: Ode A. Of gulls. 2031.", "", "citation-note"),
         ("Ode A, Roe B. Of gulls. Gull Lett. 2031;1:2-3.", "How to cite this article", "citation-note"),
+        ("Ode A. Gull Lett 2031.", "Como citar este artículo/How to cite this article", "citation-note"),
+        ("Como citar: Ode A. Of gulls. Gull Lett. 2031;1:2-3.", "", "citation-note"),
         ("Ode A. wrote of gulls.", "How to cite this article", None),
         ("The maps are those of the author.", "Publisher’s Note", "publisher-note"),
         ("Publisher's Disclaimer: gulls may bite.", "", "publisher-note"),
