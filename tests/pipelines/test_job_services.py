@@ -220,33 +220,24 @@ def test_killed_service_ends_the_command_with_a_message(tmp_path: Path) -> None:
 # Jobs that outlive their command
 
 
-@pytest.mark.parametrize(
-    ("submitted_at", "arguments", "code"),
-    [
-        ("2099-01-01T00:00:00Z", [], 2),
-        ("2099-01-01T00:00:00Z", ["--force"], 0),
-        ("2001-01-01T00:00:00Z", [], 0),
-    ],
-)
 def test_output_of_a_job_whose_service_is_gone_is_not_written_by_a_second_one(
-    submitted_at: str,
-    arguments: list[str],
-    code: int,
-    run: Run,
-    capsys: Capture,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    run: Run, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job_service, "TIMEOUT_SECONDS", 0.1)
     assert run("--output", tmp_path) == 0
     record = tmp_path / ".bioshards" / "job.json"
-    job = {"job_id": "job-7", "job_endpoint": "localhost:1", "submitted_at": submitted_at}
-    write_report(LocalStorage(), str(record), job)
-    capsys.readouterr()
-    assert run("--output", tmp_path, *arguments) == code
-    assert record.exists() == (code != 0)
-    message = "job job-7 may be writing"
-    assert (message in capsys.readouterr().err) == (code != 0)
+    cases: list[tuple[str, list[str], int]] = [
+        ("2099-01-01T00:00:00Z", [], 2),
+        ("2099-01-01T00:00:00Z", ["--force"], 0),
+        ("2001-01-01T00:00:00Z", [], 0),
+    ]
+    for submitted_at, arguments, code in cases:
+        job = {"job_id": "job-7", "job_endpoint": "localhost:1", "submitted_at": submitted_at}
+        write_report(LocalStorage(), str(record), job)
+        capsys.readouterr()
+        assert run("--output", tmp_path, *arguments) == code
+        assert record.exists() == (code != 0)
+        assert ("job job-7 may be writing" in capsys.readouterr().err) == (code != 0)
 
 
 @pytest.mark.thorough

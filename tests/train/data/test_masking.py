@@ -265,6 +265,3 @@ def test_budgets_equal_those_of_the_reference() -> None:
     assert MaskingConfig(rate=0.25).compute_budgets(tokens, 256).tolist() == [1, 1, 2, 8, 12, 25, 64]
     assert MaskingConfig(rate=0.15).compute_budgets(np.array([130]), 130).tolist() == [20]
     assert MaskingConfig(rate=0.01).compute_budgets(tokens, 5).tolist() == [1] * 7
-
-
-# Rates
