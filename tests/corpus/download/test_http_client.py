@@ -431,8 +431,8 @@ def test_slow_body_is_aborted_and_resumed(server: FakeServer) -> None:
 
 
 def test_slow_body_above_the_minimum_rate_is_accepted(server: FakeServer) -> None:
-    server.schedule_fault("large.gz", SlowBody(150_000))
-    policy = replace(FAST_RETRY, read_timeout=1, min_bytes_per_second=1000)
+    server.schedule_fault("large.gz", SlowBody(300_000))
+    policy = replace(FAST_RETRY, read_timeout=0.5, min_bytes_per_second=1000)
     with open_connection(server.url, policy) as connection:
         assert connection.read(f"{server.url}large.gz", 1 << 20).body == LARGE
     assert len(server.requests) == 1
@@ -441,7 +441,7 @@ def test_slow_body_above_the_minimum_rate_is_accepted(server: FakeServer) -> Non
 # Pauses requested by the server.
 
 
-@pytest.mark.parametrize("retry_after", ["1", lambda: formatdate(time.time() + 3, usegmt=True)])
+@pytest.mark.parametrize("retry_after", ["1", lambda: formatdate(time.time() + 2, usegmt=True)])
 def test_retry_after_holds_back_all_connections(
     server: FakeServer, retry_after: str | Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
