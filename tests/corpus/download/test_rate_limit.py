@@ -207,23 +207,19 @@ def test_pause_that_begins_during_a_wait_extends_it(clock: Clock) -> None:
     assert clock.slept >= 10
 
 
-def test_shorter_pause_does_not_replace_a_longer_one(clock: Clock) -> None:
-    FOUR_SLOTS.pause(100)
-    FOUR_SLOTS.pause(1)
+@pytest.mark.parametrize(
+    ("server", "pauses", "slept"),
+    [
+        (FOUR_SLOTS, [100, 1], 100),  # a shorter one does not replace a longer one
+        (FOUR_SLOTS, [10 * MAX_RETRY_AFTER_SECONDS], MAX_RETRY_AFTER_SECONDS),
+        (RateLimiter("other", 4, 1000), [100], 0),
+    ],
+)
+def test_pauses_of_a_server(clock: Clock, server: RateLimiter, pauses: list[float], slept: float) -> None:
+    for seconds in pauses:
+        server.pause(seconds)
     FOUR_SLOTS.wait_for_turn()
-    assert clock.slept == pytest.approx(100)
-
-
-def test_pause_is_capped_at_max_retry_after(clock: Clock) -> None:
-    FOUR_SLOTS.pause(10 * MAX_RETRY_AFTER_SECONDS)
-    FOUR_SLOTS.wait_for_turn()
-    assert clock.slept == pytest.approx(MAX_RETRY_AFTER_SECONDS)
-
-
-def test_pause_of_another_server_has_no_effect(clock: Clock) -> None:
-    RateLimiter("other", 4, 1000).pause(100)
-    FOUR_SLOTS.wait_for_turn()
-    assert clock.slept == 0
+    assert clock.slept == pytest.approx(slept)
 
 
 # Damaged state and foreign folders.

@@ -105,15 +105,7 @@ def build_xref(number: str) -> str:
             "The Gull Fund</institution></institution-wrap></funding-source> paid",
             "The Gull Fund paid",
         ),
-    ],
-)
-def test_inline_elements_are_joined_without_gaps(inside: str, text: str) -> None:
-    assert extract_text(inside) == text
-
-
-@pytest.mark.parametrize(
-    ("inside", "text"),
-    [
+        # Citations and footnote marks are removed.
         (f"cliffs.<sup>{build_xref('1')},{build_xref('2')}</sup> Terns", "cliffs. Terns"),
         (f"cliffs<sup>{build_xref('1')}–{build_xref('3')}</sup>.", "cliffs."),
         (f"cliffs{build_xref('1')}<sup>–</sup>{build_xref('3')}.", "cliffs."),
@@ -143,15 +135,7 @@ def test_inline_elements_are_joined_without_gaps(inside: str, text: str) -> None
         ("cliffs <xref ref-type='fn'>1</xref> and", "cliffs and"),
         ("cliffs\n  <xref ref-type='fn'><sup>a</sup></xref>\n  and", "cliffs and"),
         ("cliffs\n  <sup>\n    <xref ref-type='table-fn'>a</xref>\n  </sup>\n  .", "cliffs."),
-    ],
-)
-def test_citations_and_footnote_marks_are_removed(inside: str, text: str) -> None:
-    assert extract_text(inside) == text
-
-
-@pytest.mark.parametrize(
-    ("inside", "text"),
-    [
+        # Formulas become text.
         (
             "where <inline-formula><m:math><m:mi>p</m:mi><m:mo>&lt;</m:mo><m:mn>1</m:mn></m:math>"
             "</inline-formula>",
@@ -168,7 +152,7 @@ def test_citations_and_footnote_marks_are_removed(inside: str, text: str) -> Non
         ("of <math><mi>x</mi></math> as", "of x as"),
     ],
 )
-def test_formulas_become_text(inside: str, text: str) -> None:
+def test_text_of_inline_elements(inside: str, text: str) -> None:
     assert extract_text(inside) == text
 
 

@@ -27,6 +27,7 @@ from bioshards.corpus.download.pmc.article_filter import ArticleFilter
 from bioshards.corpus.download.pmc.metadata_cache import RangeUpdate
 from bioshards.corpus.download.sources import SETS
 from bioshards.corpus.errors import BadFileError
+from bioshards.corpus.jats.elements import TREATMENTS
 from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.jats.inputs import discover
 from bioshards.corpus.jats.reader import ArticleReader
@@ -428,42 +429,8 @@ def test_article_is_too_deep_when_the_stack_is_deep(tmp_path: Path) -> None:
     assert get_document(second).id == "pmc:PMC2.1"
 
 
-OTHER_ELEMENTS = {
-    "xref",
-    "sup",
-    "sub",
-    "italic",
-    "mrow",
-    "mi",
-    "mo",
-    "mn",
-    "mfrac",
-    "msup",
-    "msubsup",
-    "mtable",
-    "mtr",
-    "mtd",
-    "ack",
-    "app",
-    "app-group",
-    "glossary",
-    "body",
-    "back",
-    "front",
-    "article-meta",
-    "abstract",
-    "trans-abstract",
-    "front-stub",
-    "floats-group",
-    "article-id",
-    "pub-date",
-    "year",
-    "license",
-    "title-group",
-    "mfenced",
-    "x",
-}
-ELEMENTS = st.sampled_from(sorted(BLOCK_TAGS | NON_PROSE_TAGS | OTHER_ELEMENTS))
+MATHML = {"mrow", "mi", "mo", "mn", "mfrac", "msup", "msubsup", "mtable", "mtr", "mtd", "mfenced"}
+ELEMENTS = st.sampled_from(sorted(BLOCK_TAGS | NON_PROSE_TAGS | MATHML)) | st.sampled_from([*TREATMENTS, "x"])
 ATTRIBUTES = st.dictionaries(
     st.sampled_from(
         ["ref-type", "sec-type", "fn-type", "abstract-type", "pub-id-type", "id", "pub-type", "open"]

@@ -227,6 +227,10 @@ RELATED = "<related-article xlink:href='10.5555/1'>Ode et al. (2018)</related-ar
 SUPPLEMENT = "<supplementary-material><caption><p>Gulls.</p></caption></supplementary-material>"
 YEAR = "<xref ref-type='bibr'>2001</xref>"
 SIGN = "<xref ref-type='bibr'> ▶</xref>"
+REFERENCES = "".join(
+    f"<p>{number}. Ode A, Roe B. Of gulls and terns. Gull Lett. 20{number};{number}(2):3–{number}.</p>"
+    for number in range(11, 15)
+)
 
 
 @pytest.mark.parametrize(
@@ -283,6 +287,41 @@ SIGN = "<xref ref-type='bibr'> ▶</xref>"
         # Paragraphs that are headings of others, or not.
         ("<p>Gulls.</p><p>Competing interests</p>", ["Gulls.", "Competing interests"]),
         ("<p>Consent</p><p>Methods we saw.</p>", ["Consent", "Methods we saw."]),
+        # References after a paragraph that is their title.
+        (f"<p>Gulls.</p><p><bold>REFERENCES</bold></p>{REFERENCES}", ["Gulls."]),
+        (
+            f"<p>Gulls.</p><p><bold>References</bold></p>{REFERENCES}<p>Terns nest.</p>",
+            ["Gulls.", "Terns nest."],
+        ),
+        (
+            "<p>Gulls.</p><p>Literature cited</p><list><list-item><p>Ode, A. B. (2011). Of gulls, pp. 3–9."
+            "</p></list-item><list-item><p>Roe, C. (in press). Terns. https://example.org</p></list-item></list>",
+            ["Gulls."],
+        ),
+        (
+            "<p>Gulls.</p><p>References 1. Ode A. Of gulls. 2011;3:4-5. 2. Roe B. Terns. 2012.</p>",
+            ["Gulls."],
+        ),
+        (
+            "<p>References</p><p>In 2011 we read all that was written of gulls.</p><p>In 2012 of terns.</p>",
+            ["References", "In 2011 we read all that was written of gulls.", "In 2012 of terns."],
+        ),
+        (
+            "<sec><title>References</title><p>In 2011 we read of gulls.</p><p>In 2012 of terns.</p></sec>",
+            ["In 2011 we read of gulls.", "In 2012 of terns."],
+        ),
+        (f"<sec><title>References</title>{REFERENCES}</sec><p>Gulls.</p>", ["Gulls."]),
+        (
+            "<sec><title>References</title><p>All references are in one list.</p></sec>",
+            ["All references are in one list."],
+        ),
+        ("<sec><title>Results</title><p>In 2011, gulls nested.</p></sec>", ["In 2011, gulls nested."]),
+        ("<sec><title>Reference genome</title><p>That of 2011.</p></sec>", ["That of 2011."]),
+        (
+            "<p>Gulls.</p><sec><title>Reference</title><p>Ode (2011), Gull Society (1999).</p></sec>",
+            ["Gulls."],
+        ),
+        ("<p>References to gulls in 2011 are few.</p>", ["References to gulls in 2011 are few."]),
     ],
 )
 def test_texts_of_a_body(inside: str, texts: list[str]) -> None:
@@ -552,55 +591,6 @@ def test_numeric_citations_are_masked_dropped_or_kept(
     )
     assert block.text == expected
     assert block.headings == ({"mask": "As in [CITATION]", "drop": "As in", "keep": "As in 1"}[citations],)
-
-
-REFERENCES = "".join(
-    f"<p>{number}. Ode A, Roe B. Of gulls and terns. Gull Lett. 20{number};{number}(2):3–{number}.</p>"
-    for number in range(11, 15)
-)
-
-
-@pytest.mark.parametrize(
-    ("inside", "texts"),
-    [
-        (f"<p>Gulls.</p><p><bold>REFERENCES</bold></p>{REFERENCES}", ["Gulls."]),
-        (
-            f"<p>Gulls.</p><p><bold>References</bold></p>{REFERENCES}<p>Terns nest.</p>",
-            ["Gulls.", "Terns nest."],
-        ),
-        (
-            "<p>Gulls.</p><p>Literature cited</p><list><list-item><p>Ode, A. B. (2011). Of gulls, pp. 3–9."
-            "</p></list-item><list-item><p>Roe, C. (in press). Terns. https://example.org</p></list-item></list>",
-            ["Gulls."],
-        ),
-        (
-            "<p>Gulls.</p><p>References 1. Ode A. Of gulls. 2011;3:4-5. 2. Roe B. Terns. 2012.</p>",
-            ["Gulls."],
-        ),
-        (
-            "<p>References</p><p>In 2011 we read all that was written of gulls.</p><p>In 2012 of terns.</p>",
-            ["References", "In 2011 we read all that was written of gulls.", "In 2012 of terns."],
-        ),
-        (
-            "<sec><title>References</title><p>In 2011 we read of gulls.</p><p>In 2012 of terns.</p></sec>",
-            ["In 2011 we read of gulls.", "In 2012 of terns."],
-        ),
-        (f"<sec><title>References</title>{REFERENCES}</sec><p>Gulls.</p>", ["Gulls."]),
-        (
-            "<sec><title>References</title><p>All references are in one list.</p></sec>",
-            ["All references are in one list."],
-        ),
-        ("<sec><title>Results</title><p>In 2011, gulls nested.</p></sec>", ["In 2011, gulls nested."]),
-        ("<sec><title>Reference genome</title><p>That of 2011.</p></sec>", ["That of 2011."]),
-        (
-            "<p>Gulls.</p><sec><title>Reference</title><p>Ode (2011), Gull Society (1999).</p></sec>",
-            ["Gulls."],
-        ),
-        ("<p>References to gulls in 2011 are few.</p>", ["References to gulls in 2011 are few."]),
-    ],
-)
-def test_references_after_a_paragraph_that_is_their_title(inside: str, texts: list[str]) -> None:
-    assert extract_texts(inside) == texts
 
 
 def test_references_are_counted() -> None:
