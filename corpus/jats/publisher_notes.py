@@ -151,6 +151,9 @@ _CITATION_HEADING = re.compile(
     r"|article citation)\W*",
     re.IGNORECASE,
 )
+_DATED_WORK = re.compile(r"[A-Z] \((?:19|20)\d\d\) [A-Z]")
+_DOI = re.compile(r"doi\W.{0,20}\b10\.\d{4}", re.IGNORECASE)
+"""What an article's own citation has that prose under the heading "Citation" has not."""
 _PUBLISHER_HEADING = re.compile(r"\W*publisher['’]?s (?:disclaimer|note)s?\W*", re.IGNORECASE)
 _REVIEW_HEADING = re.compile(r"\W*(?:peer review information|pre-?publication history)\W*", re.IGNORECASE)
 _PARAGRAPH_KINDS: Final = (
@@ -272,6 +275,8 @@ def classify_paragraph(text: str, heading: str) -> str | None:
         if _REVIEW_HEADING.fullmatch(heading):
             return "review-note"
         if _CITATION_HEADING.fullmatch(heading) and _YEAR.search(text):
+            return "citation-note"
+        if heading == "Citation" and _DATED_WORK.search(text) and _DOI.search(text):
             return "citation-note"
     if text[-1:].isdigit() and len(text) <= _MAX_JOURNAL_LINE and _JOURNAL_LINE.fullmatch(text):
         return "citation-note"

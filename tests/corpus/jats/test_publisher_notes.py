@@ -101,6 +101,8 @@ def test_prose_stays(text: str) -> None:
         ("Ode A, Roe B. Of gulls. Gull Lett. 2031;1:2-3.", "How to cite this article", "citation-note"),
         ("Ode A. Gull Lett 2031.", "Como citar este artículo/How to cite this article", "citation-note"),
         ("Como citar: Ode A. Of gulls. Gull Lett. 2031;1:2-3.", "", "citation-note"),
+        ("Ode A, Roe B (2031) Of gulls. Gull Keys 2: 1–3. doi: 10.1234/gk.2", "Citation", "citation-note"),
+        ("Ode (2031) counted how often gulls are cited, by doi:10.1234/gk.2", "Citation", None),
         ("Ode A. wrote of gulls.", "How to cite this article", None),
         ("The maps are those of the author.", "Publisher’s Note", "publisher-note"),
         ("Publisher's Disclaimer: gulls may bite.", "", "publisher-note"),
