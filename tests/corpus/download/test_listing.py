@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import date, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -332,6 +333,11 @@ UPDATE_FILES = [
 ]
 
 
+def select(text: str, *arguments: Any) -> SelectedFiles:
+    """Select the files of a source spec."""
+    return pubmed.select_files(parse_spec(text), *arguments)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -349,7 +355,7 @@ UPDATE_FILES = [
     ],
 )
 def test_selection_returns_files_in_order(text: str, expected: list[int]) -> None:
-    selected = pubmed.select_files(parse_spec(text), BASELINE_FILES, UPDATE_FILES)
+    selected = select(text, BASELINE_FILES, UPDATE_FILES)
     assert get_file_numbers(selected) == [f"31n{number:04d}" for number in expected]
     assert selected.notices == ()
     assert [remote.path.split("/")[1] for remote in selected.files] == [
@@ -364,20 +370,20 @@ def test_newest_baseline_determines_the_year() -> None:
         *UPDATE_FILES,
         *list_pubmed_files(32, 9, folder=pubmed.UPDATES),
     ]
-    selected = pubmed.select_files(parse_spec("pubmed:"), baseline, updates)
+    selected = select("pubmed:", baseline, updates)
     assert get_file_numbers(selected) == [f"31n{number:04d}" for number in range(1, 8)]
     in_baseline, older, newer = selected.notices
     assert "pubmed/baseline/ still lists 3 file(s) of another year, pubmed30" in in_baseline
     assert "pubmed/updatefiles/ still lists 2 file(s) of another year, pubmed30" in older
     assert "pubmed31, includes all of last year's updates" in older
     assert "pubmed/updatefiles/ lists 1 file(s) of a later year, pubmed32" in newer
-    assert get_file_numbers(pubmed.select_files(parse_spec("pubmed:updates"), [], updates)) == ["32n0009"]
+    assert get_file_numbers(select("pubmed:updates", [], updates)) == ["32n0009"]
 
 
 def test_gaps_in_the_numbers_are_reported() -> None:
     baseline = list_pubmed_files(31, 2, 3, 5, 9, 10)
     updates = list_pubmed_files(31, 12, 13, 15, folder=pubmed.UPDATES)
-    selected = pubmed.select_files(parse_spec("pubmed:[10]"), baseline, updates)
+    selected = select("pubmed:[10]", baseline, updates)
     assert get_file_numbers(selected) == ["31n0010"]
     in_baseline, in_updates = selected.notices
     assert (
@@ -385,7 +391,7 @@ def test_gaps_in_the_numbers_are_reported() -> None:
         "before pubmed31n0010" in in_baseline
     )
     assert "pubmed/updatefiles/ has no pubmed31n0011, pubmed31n0014: 2 file(s)" in in_updates
-    assert pubmed.select_files(parse_spec("pubmed:updates"), [], updates).notices[0].count("pubmed31n00") == 2
+    assert select("pubmed:updates", [], updates).notices[0].count("pubmed31n00") == 2
 
 
 README = "The complete baseline consists of files pubmed31n0001.xml through pubmed31n{0}.xml. It is ..."
@@ -394,19 +400,12 @@ README = "The complete baseline consists of files pubmed31n0001.xml through pubm
 def test_baseline_shorter_than_its_readme_says_is_incomplete() -> None:
     updates = list_pubmed_files(31, 7, 8, folder=pubmed.UPDATES)
     with pytest.raises(ListingError, match="still being posted") as caught:
-        pubmed.select_files(parse_spec("pubmed:"), BASELINE_FILES, updates, README.format("0006"))
+        select("pubmed:", BASELINE_FILES, updates, README.format("0006"))
     assert "ends with pubmed31n0004" in str(caught.value)
     assert "goes to pubmed31n0006" in str(caught.value)
-    selected = pubmed.select_files(
-        parse_spec("pubmed:baseline[1-2]"), BASELINE_FILES, updates, README.format("0006")
-    )
+    selected = select("pubmed:baseline[1-2]", BASELINE_FILES, updates, README.format("0006"))
     assert "still being posted" in selected.notices[0]
-    assert (
-        pubmed.select_files(
-            parse_spec("pubmed:"), BASELINE_FILES, UPDATE_FILES, README.format("0004")
-        ).notices
-        == ()
-    )
+    assert select("pubmed:", BASELINE_FILES, UPDATE_FILES, README.format("0004")).notices == ()
 
 
 @pytest.mark.parametrize(
@@ -420,7 +419,7 @@ def test_baseline_shorter_than_its_readme_says_is_incomplete() -> None:
     ],
 )
 def test_readme_of_another_baseline_is_ignored(readme: str) -> None:
-    assert pubmed.select_files(parse_spec("pubmed:"), BASELINE_FILES, UPDATE_FILES, readme).notices == ()
+    assert select("pubmed:", BASELINE_FILES, UPDATE_FILES, readme).notices == ()
 
 
 def test_missing_md5_files_are_reported_for_selected_files() -> None:
@@ -429,30 +428,30 @@ def test_missing_md5_files_are_reported_for_selected_files() -> None:
         page + format_row("pubmed31n0008.xml.gz.md5"), PUBMED_URL, pubmed.BASELINE
     )
     assert all(file.has_md5_file for file in without_md5)
-    [notice] = pubmed.select_files(parse_spec("pubmed:baseline"), without_md5, []).notices
+    [notice] = select("pubmed:baseline", without_md5, []).notices
     assert "No .md5 is listed for pubmed31n0001.xml.gz, " in notice
     assert "pubmed31n0005.xml.gz (and 2 more)" in notice
-    assert pubmed.select_files(parse_spec("pubmed:baseline[8]"), without_md5, []).notices == ()
+    assert select("pubmed:baseline[8]", without_md5, []).notices == ()
 
 
 @pytest.mark.parametrize("text", ["pubmed:baseline[5-]", "pubmed:baseline,since=2031-02-01"])
 def test_empty_selection_is_an_error_that_describes_the_files(text: str) -> None:
     with pytest.raises(EmptySelectionError) as caught:
-        pubmed.select_files(parse_spec(text), BASELINE_FILES, UPDATE_FILES)
+        select(text, BASELINE_FILES, UPDATE_FILES)
     assert str(caught.value) == (
         f"--input {text} selects no file. There are 4 files, pubmed31n0001.xml.gz to pubmed31n0004.xml.gz, "
         "modified from 2031-01-29 to 2031-01-29."
     )
     with pytest.raises(EmptySelectionError, match="No file is listed"):
-        pubmed.select_files(parse_spec("pubmed:"), [], [])
+        select("pubmed:", [], [])
 
 
 def test_since_needs_dates() -> None:
     page = format_row("pubmed31n0001.xml.gz") + format_row("pubmed31n0002.xml.gz", "")
     undated = pubmed.parse_listing(page, PUBMED_URL, pubmed.BASELINE)
     with pytest.raises(ListingError, match=r"no date for https://\S+/pubmed31n0002\.xml\.gz"):
-        pubmed.select_files(parse_spec("pubmed:since=2031-01-01"), undated, [])
-    assert len(pubmed.select_files(parse_spec("pubmed:[2]"), undated, []).files) == 1
+        select("pubmed:since=2031-01-01", undated, [])
+    assert len(select("pubmed:[2]", undated, []).files) == 1
 
 
 def make_paths(year: int, *file_numbers: int, folder: str = pubmed.BASELINE) -> list[str]:
@@ -469,21 +468,19 @@ def test_unannounced_baseline_does_not_replace_the_mirror(text: str, readme: str
     mirrored = make_paths(30, 1, 2)
     later = list_pubmed_files(31, 9, folder=pubmed.UPDATES)
     with pytest.raises(ListingError) as caught:
-        pubmed.select_files(parse_spec(text), BASELINE_FILES, later, readme, mirrored)
+        select(text, BASELINE_FILES, later, readme, mirrored)
     message = str(caught.value)
     assert "pubmed31 may be a part" in message
     assert "would replace the 2 files of pubmed30" in message
     assert "--allow-removals" in message
-    selected = pubmed.select_files(parse_spec(text), BASELINE_FILES, later, readme, mirrored, True)
+    selected = select(text, BASELINE_FILES, later, readme, mirrored, True)
     assert len(selected.files) >= 4
     assert "would replace the 2 files" in "".join(selected.notices)
 
 
 @UNANNOUNCED
 def test_updates_that_continue_the_numbers_confirm_the_baseline(readme: str) -> None:
-    selected = pubmed.select_files(
-        parse_spec("pubmed:"), BASELINE_FILES, UPDATE_FILES, readme, make_paths(30, 1, 2)
-    )
+    selected = select("pubmed:", BASELINE_FILES, UPDATE_FILES, readme, make_paths(30, 1, 2))
     assert len(selected.files) == 7
     assert "pubmed31 replaces pubmed30" in selected.notices[0]
 
@@ -491,37 +488,35 @@ def test_updates_that_continue_the_numbers_confirm_the_baseline(readme: str) -> 
 @UNANNOUNCED
 def test_unannounced_updates_do_not_replace_the_mirror(readme: str) -> None:
     mirrored = make_paths(30, 5, 6, 7, folder=pubmed.UPDATES)
-    spec = parse_spec("pubmed:updates")
+    spec = "pubmed:updates"
     with pytest.raises(ListingError, match="would replace the 3 files of pubmed30"):
-        pubmed.select_files(spec, [], UPDATE_FILES, readme, mirrored)
-    assert len(pubmed.select_files(spec, [], UPDATE_FILES, README.format("0004"), mirrored).files) == 3
-    assert len(pubmed.select_files(spec, [], UPDATE_FILES, readme, make_paths(30, 1)).files) == 3
+        select(spec, [], UPDATE_FILES, readme, mirrored)
+    assert len(select(spec, [], UPDATE_FILES, README.format("0004"), mirrored).files) == 3
+    assert len(select(spec, [], UPDATE_FILES, readme, make_paths(30, 1)).files) == 3
 
 
 def test_baseline_of_a_later_year_than_the_readme_is_incomplete() -> None:
     readme = README.format("0003").replace("pubmed31", "pubmed30")
     with pytest.raises(ListingError, match=r"README\.txt still announces pubmed30"):
-        pubmed.select_files(parse_spec("pubmed:"), BASELINE_FILES, [], readme)
-    selected = pubmed.select_files(parse_spec("pubmed:baseline[1]"), BASELINE_FILES, [], readme)
+        select("pubmed:", BASELINE_FILES, [], readme)
+    selected = select("pubmed:baseline[1]", BASELINE_FILES, [], readme)
     assert "still announces" in selected.notices[0]
 
 
 def test_announced_baseline_replaces_the_mirror_with_a_notice() -> None:
     mirrored = make_paths(30, *range(1, 9))
-    selected = pubmed.select_files(
-        parse_spec("pubmed:"), BASELINE_FILES, UPDATE_FILES, README.format("0004"), mirrored
-    )
+    selected = select("pubmed:", BASELINE_FILES, UPDATE_FILES, README.format("0004"), mirrored)
     [notice] = selected.notices
     assert "pubmed31 replaces pubmed30" in notice
     assert "The mirror's 8 files of pubmed30 are no longer used" in notice
     # Once the new files are in the mirror, README.txt is not needed any more.
     mirrored = [*make_paths(30, 1, 2), *make_paths(31, 1, 2, 3)]
-    assert len(pubmed.select_files(parse_spec("pubmed:"), BASELINE_FILES, [], "", mirrored).files) == 4
+    assert len(select("pubmed:", BASELINE_FILES, [], "", mirrored).files) == 4
 
 
 def test_listing_of_an_earlier_year_than_the_mirror_is_out_of_date() -> None:
     with pytest.raises(ListingError, match="the mirror has 2 of pubmed32: it is out of date"):
-        pubmed.select_files(parse_spec("pubmed:"), BASELINE_FILES, [], "", make_paths(32, 1, 2))
+        select("pubmed:", BASELINE_FILES, [], "", make_paths(32, 1, 2))
 
 
 @pytest.mark.parametrize(
@@ -541,7 +536,7 @@ def test_pubmed_files_that_the_listing_lost_stay(text: str, unlisted: list[str])
         "pubmed/baseline/notes.txt",
         "pubmed/baseline/pubmed31n0008.xml.gz.md5",
     ]
-    selected = pubmed.select_files(parse_spec(text), BASELINE_FILES, UPDATE_FILES, "", mirrored)
+    selected = select(text, BASELINE_FILES, UPDATE_FILES, "", mirrored)
     assert list(selected.unlisted) == [f"pubmed/{path}.xml.gz" for path in unlisted]
 
 

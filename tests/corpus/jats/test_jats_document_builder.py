@@ -63,7 +63,7 @@ def list_sections(document: Document) -> list[tuple[str, list[str]]]:
 
 
 def test_paragraphs_have_each_heading_once_before_what_is_below_it() -> None:
-    methods = "<sec><title>Gulls</title><p>We looked<xref ref-type='bibr'>1</xref>. Twice.</p></sec>"
+    methods = "<sec><title>Gulls</title><p>We looked [<xref ref-type='bibr'>1</xref>]. Twice.</p></sec>"
     methods = f"<sec><title>Methods</title>{methods}<sec><title>Terns</title><p>Again.</p></sec></sec>"
     review = "<sub-article><body><p>No.</p></body></sub-article>"
     article = small_article(
@@ -71,6 +71,7 @@ def test_paragraphs_have_each_heading_once_before_what_is_below_it() -> None:
     )
     lines = ["Of 1", "Methods", "Gulls", "We looked. Twice.", "Terns", "Again.", "Gulls", "End."]
     assert jats.paragraphs(article) == lines
+    assert jats.document(article, PmcConfig(citations="keep", titles=False)).sentences[0] == "We looked [1]."
 
 
 def test_document_of_an_article() -> None:
