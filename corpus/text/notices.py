@@ -230,6 +230,13 @@ _POINTER_AT_END = re.compile(
     rf"{_START} ([(\[]? (?: {_POINTER} ) [\s.,;)\]]*) \Z", re.VERBOSE | re.DOTALL | re.IGNORECASE
 )
 _KEYWORDS_AT_END = re.compile(r"[.?!]\s?(\[[A-Z][^\[\].;=]*(?:;\s[^\[\].;=]+){2,}\.?\]\.?)\Z")
+_MAX_OWN_CITATION_LENGTH: Final = 1000
+_OWN_CITATION_DASHES: Final = (".-", ". -", ".–", ".—", ". —")
+_OWN_CITATION_AT_END = re.compile(
+    r"[.?!]\s?([-–—]\s?(?:[^\W\d_][^,.;:()\[\]]{0,40}+,(?:[\s-]?[A-Z]\.)++,?\s(?:and\s)?)++"
+    r"[^\W_](?:[^.?!]|[.?!](?!\s+\S))*+)\Z"
+)
+"""Authors and title of the article: "They sleep.-Ito, E., Lin, A. B. Sleep of mice."."""
 _MAX_CITATION_AT_START: Final = 1000
 _CITING_JOURNAL: Final = "J Strength Cond Res "
 """The journal whose abstracts begin with their own citation: "Ito, E. Title. J ... 2(1): 3-9, 2019-Mice"."""
@@ -255,8 +262,10 @@ def find_citation_end(text: str) -> int:
 
 def may_end_in_journal_note(text: str) -> bool:
     """Return False if no note can be at the end of the text, which has no trailing white space."""
-    return _may_end_in_citation(text[-_MAX_CITATION_LENGTH:]) or _has_pointer_hint(
-        text[-_MAX_POINTER_LENGTH:]
+    return (
+        _may_end_in_citation(text[-_MAX_CITATION_LENGTH:])
+        or _has_pointer_hint(text[-_MAX_POINTER_LENGTH:])
+        or _may_end_in_own_citation(text[-_MAX_OWN_CITATION_LENGTH:])
     )
 
 
@@ -266,6 +275,11 @@ def find_journal_note(text: str, end: int) -> int:
     if _may_end_in_citation(text[citation_start:end]):
         note = _CITATION_AT_END.search(text, citation_start, end)
         if note and _is_sentence(note) and (note["name"] is None or _is_journal(note["name"])):
+            return note.start(1)
+    own_citation_start = max(0, end - _MAX_OWN_CITATION_LENGTH)
+    if _may_end_in_own_citation(text[own_citation_start:end]):
+        note = _OWN_CITATION_AT_END.search(text, own_citation_start, end)
+        if note:
             return note.start(1)
     pointer_start = max(0, end - _MAX_POINTER_LENGTH)
     if "]" in text[max(0, end - 2) : end]:
@@ -304,6 +318,10 @@ def _may_end_in_citation(tail: str) -> bool:
         tail[-4:].rstrip(".)] ")[-1:].isdigit()
         and (";" in tail or ":" in tail or " 20" in tail[-10:] or " 19" in tail[-10:] or ", " in tail[-14:])
     )
+
+
+def _may_end_in_own_citation(tail: str) -> bool:
+    return any(dash in tail for dash in _OWN_CITATION_DASHES)
 
 
 def _has_pointer_hint(tail: str) -> bool:
