@@ -223,7 +223,7 @@ def read_columns(xml: bytes) -> dict[str, Any]:
     references = root.xpath(
         "//ref-list//pub-id[@pub-id-type='pmid'][not(ancestor::sub-article|ancestor::response)]"
     )
-    abstracts = root.xpath("front/article-meta/abstract[@abstract-type!='']")
+    abstracts = root.xpath("front/article-meta/abstract[@abstract-type!='' and @abstract-type!='normal']")
     abstracts += root.xpath("front/article-meta/trans-abstract")  # no real one is in the article's language
     return {
         "journal_abbreviation": journal_id("iso-abbrev") or journal_id("nlm-ta"),
@@ -240,8 +240,14 @@ def read_columns(xml: bytes) -> dict[str, Any]:
         "grants": tuple(
             dict.fromkeys(
                 (
-                    number,
-                    first_text(award.xpath("funding-source//institution") or award.xpath("funding-source")),
+                    html.unescape(number) if number else None,  # real ones are escaped twice
+                    html.unescape(
+                        first_text(
+                            award.xpath("funding-source//institution") or award.xpath("funding-source")
+                        )
+                        or ""
+                    )
+                    or None,
                     None,
                 )
                 for award in root.xpath(
