@@ -22,7 +22,7 @@ SECTION_NAME: Final = r"""(?: (?:
     | (?:(?:Study|Main|Primary|Secondary|Specific|Research)\s)? (?:Objective|Aim|Purpose|Goal|Question)
     | (?:(?:Study|Trial|Research|Experimental)\s)? (?:Design | Setting | Population)
     | Patient | Participant | Subject | Animal | Material
-    | (?:(?:Study|Review|Search)\s)? Method | Methodology
+    | (?:(?:Study|Review|Search|Research)\s)? Method | Methodology
     | (?:(?:Main|Primary|Secondary)\s)? Outcome(?:\sMeasure(?:ment)?)? | Measure | Measurement
     | Intervention | Exposure | Procedure | (?:Search|Selection)\s(?:Strategy|Criteria)
     | (?:Data|Evidence)\s(?:Source|Extraction|Collection|Synthesis|Acquisition)

@@ -320,6 +320,14 @@ RUN_IN_CASES: list[tuple[str, list[LabelledText]]] = [
         ],
     ),
     (
+        "Purpose/Objective: To see. Research Method/Design: We looked. Results: They sleep.",
+        [
+            ("Purpose/Objective", "To see."),
+            ("Research Method/Design", "We looked."),
+            ("Results", "They sleep."),
+        ],
+    ),
+    (
         "Purpose. To see. Methods. We looked. Conclusions. They sleep.",
         [("Purpose", "To see."), ("Methods", "We looked."), ("Conclusions", "They sleep.")],
     ),
