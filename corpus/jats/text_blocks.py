@@ -74,7 +74,9 @@ def extract_blocks(
     mask = CITATION_MASK if config.citations == "mask" else ""
     formula_word = config.formula if config.formula not in ("", *FORMULA_MODES) else FORMULA_WORD
     blocks = [
-        block._replace(text=text_rules.remove_loose_start(block.text)) if block.text[0] in ":." else block
+        block._replace(text=text_rules.remove_loose_start(block.text))
+        if block.text.startswith((":", "."))
+        else block
         for block in walker.blocks
     ]
     blocks = _mark_references(blocks)
@@ -207,7 +209,10 @@ _NOTE_TYPES: Final = frozenset(  # types of footnotes that are not about a perso
 _SKIPPED_ELEMENTS: Final = ("title", "caption", *elements.DROPPED_ELEMENTS)
 """Elements without text in place; the handlers of their parents read titles and captions."""
 _INLINE_ELEMENTS: Final = (
-    *("alternatives", "related-article", "index-term", "inline-media"),
+    "alternatives",
+    "related-article",
+    "index-term",
+    "inline-media",
     *CITED_WORKS.split(),
 )
 """Elements with a handler between paragraphs that are part of the text in them."""
