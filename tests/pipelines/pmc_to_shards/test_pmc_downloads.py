@@ -110,6 +110,22 @@ def test_europe_pmcs_packages_are_fetched_and_processed(
     assert digest_without_manifest(tmp_path / "out") == digest_without_manifest(tmp_path / "local")
 
 
+def test_rerun_without_changes_does_nothing(
+    servers: FakeServer, tmp_path: Path, run_pipeline: Run, capsys: Capture
+) -> None:
+    assert run_pipeline("europepmc:") == 0
+    capsys.readouterr()
+    assert run_pipeline("europepmc:") == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert run_pipeline("pmc:", output="pmc") == 0
+    modified = {path: path.stat().st_mtime_ns for path in (tmp_path / "pmc").glob("data/*")}
+    before, request_count = published_digests(tmp_path / "pmc"), len(servers.requests_for("bucket/*.xml"))
+    assert run_pipeline("pmc:", output="pmc") == 0
+    assert published_digests(tmp_path / "pmc") == before
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "pmc").glob("data/*")} == modified
+    assert len(servers.requests_for("bucket/*.xml")) == request_count
+
+
 def test_changes_in_the_bucket_are_applied(servers: FakeServer, tmp_path: Path, run_pipeline: Run) -> None:
     assert run_pipeline("pmc:") == 0
     [unchanged] = (tmp_path / "out").glob("data/data-PMC1290xxxx*")
@@ -323,6 +339,26 @@ def test_missing_network_stops_the_run_before_writing(tmp_path: Path, run_pmc: R
         assert "http://127.0.0.1:9/" in stderr
         assert "--input MIRROR/pmc" in stderr
         assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_writes_nothing(
+    servers: FakeServer, tmp_path: Path, run_pipeline: Run, capsys: Capture
+) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    assert run_pipeline("pmc:", "europepmc:", options=("--dry-run",)) == 0
+    assert sorted(tmp_path.rglob("*")) == before
+    stdout = capsys.readouterr().out
+    assert "to fetch:  2 files" in stdout
+    assert "newest inventory 2026-11-01" in stdout
+    assert run_pipeline("pmc:", "europepmc:") == 0
+    capsys.readouterr()
+    after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    assert run_pipeline("pmc:", "europepmc:", options=("--dry-run",)) == 0
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == after
+    stdout = capsys.readouterr().out
+    assert "mirrored:  2 files" in stdout
+    assert "mirrored:  4\n" in stdout
+    assert "2 sources before, 0 sources to do" in stdout
 
 
 def test_article_of_a_mirror_is_shown_beside_its_source(
