@@ -33,7 +33,7 @@ _OTHER_STOPS: Final = "。！？．｡।॥؟۔።։။"
 """Full stops, question and exclamation marks of Chinese, Japanese, Devanagari, Arabic, Urdu, Ethiopic,
 Armenian and Burmese."""
 _OTHER_BOUNDARY: Final = re.compile(
-    r"(?:[。！？｡।॥؟۔።։။]|．(?![0-9０-９]))++[」』）〕】〉》”’\"')\]]*+ ?"  # not in ３．５
+    r"(?:[。！？｡।॥؟۔።։။]|．(?![0-9０-９]))++[.」』）〕】〉》”’\"')\]]*+ ?"  # not in ３．５
 )
 
 _MAX_LABEL_LENGTH: Final = 32

@@ -290,7 +290,7 @@ def test_boundaries_that_annotated_texts_do_not_teach(marked: str) -> None:
         "समुद्री पक्षी घोंसला बनाते हैं।| वे मछली खाते हैं॥",
         "النورس يعشش على الصخور.| هل يأكل السمك؟| نعم۔",
         "ጎጆ ይሠራሉ።| Թռչուններ։| ငှက်များ။",
-        "海鸥。|Gulls nest.| Terns, e.g. young ones, too.",
+        "海鸥。.|Gulls nest.| Terns, e.g. young ones, too.",
     ],
 )
 def test_stops_of_other_scripts_end_a_sentence(line: str) -> None:

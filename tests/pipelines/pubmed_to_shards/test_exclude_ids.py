@@ -445,7 +445,7 @@ def test_document_is_found_as_in_a_set(ids: set[str], pmid: int, pmcid: int, doi
     document = make_identified_document(
         "pubmed:1", pmid or None, f"PMC{pmcid}" if pmcid else None, f"10.5555/{doi}" if doi else None
     )
-    names = {str(pmid), f"PMC{pmcid}", f"doi:10.5555/{doi}"}
+    names = {str(document.pmid), f"PMC{pmcid}", f"doi:10.5555/{doi}"}
     note = make_identified_document("text:note-17", None, None, None)
     assert id_lists.has_document(pa.array(sorted({*ids, note.id}), pa.string()), note)
     assert id_lists.has_document(pa.array(sorted(ids), pa.string()), document) == bool(names & ids)
