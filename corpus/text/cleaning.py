@@ -450,11 +450,18 @@ def _split_at_labels(sections: list[LabelledText], removed_characters: dict[str,
         if parts is None:
             cleaned.append(section)
             continue
+        pieces = [piece for part in parts for piece in _split_at_joined_labels(part)]
         _add_to_count(
-            removed_characters, "run-in-labels", _count_characters([section]) - _count_characters(parts)
+            removed_characters, "run-in-labels", _count_characters([section]) - _count_characters(pieces)
         )
-        cleaned += parts
+        cleaned += pieces
     return cleaned
+
+
+def _split_at_joined_labels(section: LabelledText) -> list[LabelledText]:
+    """Split a new section as one that came with its label, so that cleaning twice changes nothing."""
+    label, text = section
+    return (labels.split_at_joined_labels(label, text) if label else None) or [section]
 
 
 def _remove_empty_labels(

@@ -130,7 +130,10 @@ def split_at_joined_labels(label: str, text: str) -> list[tuple[str | None, str]
     for end in ends if len(ends) <= _MAX_LABEL_ENDS else ():
         if text[end - 2].isupper() or _ends_in_last_word(text, end - 1):
             found = _LABEL.search(text, max(1, end - _MAX_LABEL_LENGTH), end)
-            if found and (not text[end].isspace() or _MAIN_PART.search(found[1])):
+            if found is None:
+                continue
+            is_part = _MAIN_PART.search(found[1]) and not text.endswith(":", 0, found.start())
+            if is_part or not text[end].isspace():
                 labels.append(found)
     return _make_sections(text, label, labels)
 
