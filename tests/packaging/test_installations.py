@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cloud import portable_runner
-from tests.support.dockerfile import SOURCE_DATE_EPOCH
+from tests.support.distributions import build_distributions
 from tests.support.fork_server import run_beam
 from tests.support.outputs import published_digests
 from tests.support.paths import REPOSITORY
@@ -58,15 +58,7 @@ def test_repository_has_no_local_paths_and_no_registry_hosts() -> None:
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """(sdist, wheel built from that sdist), built from the files of a checkout."""
-    folder = tmp_path_factory.mktemp("dist")
-    subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT],
-        env={**os.environ, "SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH},
-        check=True,
-        capture_output=True,
-    )
-    [sdist], [wheel] = folder.glob("*.tar.gz"), folder.glob("*.whl")
-    return sdist, wheel
+    return build_distributions(tmp_path_factory.mktemp("dist"))
 
 
 def test_wheel_has_every_file_of_the_package(distributions: tuple[Path, Path]) -> None:

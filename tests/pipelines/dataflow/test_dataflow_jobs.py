@@ -30,6 +30,7 @@ from tests.support.cloud import fake_dataflow, store_emulators
 from tests.support.cloud.fake_dataflow import FakeDataflow
 from tests.support.cloud.store_emulators import EmulatedStore
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.distributions import build_distributions
 from tests.support.outputs import remove_run_facts
 from tests.support.paths import PUBMED_SAMPLE
 from tests.support.servers.fake_pmc_bucket import FakeArticle, create_bucket
@@ -63,7 +64,7 @@ def use_fake_store_and_short_polls(store: EmulatedStore, monkeypatch: pytest.Mon
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fake_dataflow.build_wheel(tmp_path_factory.mktemp("dist"))
+    return build_distributions(tmp_path_factory.mktemp("dist"))[1]
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """A fake of Google Cloud Dataflow on this machine, with the part of its interface that Beam's client uses.
 
-    with run_fake_dataflow(folder, store, build_wheel(folder)) as service:
+    with run_fake_dataflow(folder, store, wheel) as service:
         run_beam("run", ..., *service.options)
 
 It accepts a job as the service does.  Its worker downloads the staged files, unpacks the wheel into a folder,
@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.cloud.store_emulators import EmulatedStore
-from tests.support.paths import REPOSITORY
 
 WORKER_SCRIPT = Path(__file__).parent / "fake_dataflow_worker.py"
 PROJECT, REGION = "bioshards-test", "us-central1"
@@ -126,17 +125,6 @@ class FakeDataflow:
         with urllib.request.urlopen(url) as response:
             data: bytes = response.read()
         return data
-
-
-def build_wheel(folder: Path) -> Path:
-    """Build the wheel of this checkout, as ``make wheel`` does."""
-    subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, REPOSITORY],
-        check=True,
-        capture_output=True,
-    )
-    [wheel] = folder.glob("*.whl")
-    return wheel
 
 
 @contextlib.contextmanager
