@@ -7,6 +7,7 @@ if the real data is available, with the annotated corpora.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -159,6 +160,17 @@ def test_weights_are_reproduced_by_fitting() -> None:
         assert fitted.get(feature, 0) == pytest.approx(stored.get(feature, 0), abs=0.15), feature
 
 
+def test_white_space_of_every_kind_becomes_a_blank() -> None:
+    for space in filter(str.isspace, map(chr, range(sys.maxunicode + 1))):
+        assert split(f"One{space}two") == ["One two"], ascii(space)
+
+
+def test_up_to_31_marks_are_no_sentence() -> None:
+    for marks, sentences in ((31, 1), (32, 2)):
+        assert len(split("It is so. " + "§" * marks)) == sentences
+        assert len(split("§" * marks + ". It is so.")) == sentences
+
+
 @pytest.mark.parametrize("text", ["", " ", "\n\t\r\n", "\u3000\u2028\u00a0"])
 def test_empty_text_has_no_sentences(text: str) -> None:
     assert split(text) == []
@@ -276,6 +288,7 @@ def test_caches_are_bounded() -> None:
         "It was told in Birds 2018. Vol 31: 2-3.| It is in Birds 5:e13479. doi: 10.5555/b.13479.",
         "It is the ratio of A to Z.| Furthermore, B grew by X.Y.| However, C did not (see A. Here, p. 2).",
         "Are books free? – A review.| How can this be? - A place you may miss.",
+        "She said “we call it ‘p53’.”| 5mg was given to each.",
     ],
 )
 def test_boundaries_that_annotated_texts_do_not_teach(marked: str) -> None:
