@@ -13,6 +13,8 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -93,6 +95,29 @@ def test_of_two_runs_that_start_together_one_gets_the_lock(
         pytest.skip("this system lets nobody make a namespace")
     answers = lock_racers.race(str(tmp_path), LocalStorage(), 100, prefixes)
     assert [sorted(answer) for answer in answers] == [["held", "refused"]] * 100
+
+
+def test_file_that_its_holder_removes_is_made_again_for_who_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, flock, is_open = tmp_path / "lock", fcntl.flock, threading.Event()
+
+    def note_and_lock(file: int, flags: int) -> None:
+        is_open.set()
+        flock(file, flags)
+
+    def lock() -> bool:
+        with open_locked(str(path)) as file:
+            return os.path.samestat(os.fstat(file.fileno()), path.stat())
+
+    with ThreadPoolExecutor() as pool, open_locked(str(path)):
+        monkeypatch.setattr(fcntl, "flock", note_and_lock)
+        waiting = pool.submit(lock)
+        assert is_open.wait(60)
+        with pytest.raises(TimeoutError):
+            waiting.result(0.1)
+        path.unlink()
+    assert waiting.result()
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK])
