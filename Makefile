@@ -59,8 +59,9 @@ NAME = $(REGISTRY:%=%/)bioshards-$(1):$(TAG)
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile \
-  --no-loadscope-reorder --max-worker-restart 0 $(if $(COVERAGE),--cov --cov-append --cov-report=)
+# Compiled code is kept, whatever the environment says: tests start hundreds of processes.
+PYTEST = OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(PROCESSES) \
+  --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(if $(COVERAGE),--cov --cov-append --cov-report=)
 PROCESSES ?= 2
 SEED := $(shell date +%s)
 # Folders with long files first, those with many short ones last, so that no process is left with a long one.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import signal
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -39,8 +40,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Stop the clock of :func:`pytest_configure`."""
+    """Stop the clock of :func:`pytest_configure`, and let all objects end with the process."""
     faulthandler.cancel_dump_traceback_later()
+    gc.unfreeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spare the garbage collector the million objects that are made here, and stay."""
+    gc.disable()
+    collected = yield
+    gc.freeze()
+    gc.enable()
+    return collected
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
