@@ -135,6 +135,7 @@ def find_decisions(sources: list[list[Row]], buckets: int) -> list[list[Decision
     result: list[list[Decision]] = []
     for batch in split_by_source(find_duplicates(map(make_table, sources), buckets), len(sources)):
         assert batch.schema == DECISION_SCHEMA
+        assert [field.name for field in batch.schema if field.nullable] == ["duplicate_of", "similarity"]
         batch.validate(full=True)
         positions = batch["position"].to_pylist()
         assert positions == sorted(positions)

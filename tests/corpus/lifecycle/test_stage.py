@@ -103,6 +103,7 @@ def test_group_of_articles_is_staged(tmp_path: Path) -> None:
 
     keys = read_table(tmp_path / "out", staged, "keys")
     assert keys.schema == STAGED_KEY_SCHEMA
+    assert [field.name for field in keys.schema if field.nullable] == ["drop_reason"]
     assert list(zip(*(column.to_pylist() for column in keys.columns), strict=True)) == [
         (1, 1, 0, 0, 0, False, None),
         (1, 2, 0, 0, 1, False, None),
@@ -118,6 +119,7 @@ def test_group_of_articles_is_staged(tmp_path: Path) -> None:
 
     digests = read_table(tmp_path / "out", staged, "digests")
     assert digests.schema == decisions.TEXT_DIGEST_SCHEMA
+    assert not any(field.nullable for field in digests.schema)
     assert digests["id"].to_pylist() == ["pmc:PMC1.1", "pmc:PMC1.2", "pmc:PMC4.1"]
     assert digests["key"].to_pylist() == [1, 1, 4]
     one, two, four = digests["digest"].to_pylist()
