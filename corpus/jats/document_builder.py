@@ -216,7 +216,8 @@ class ArticleDocumentBuilder:
             self._clean_text(blocks[0].headings[0], removed_characters) if blocks[0].headings else ""
         )
         parent_heading = parent_heading or "Abstract"
-        for label, text in self._cleaner.clean_abstract(sections, removed_characters):
+        keeps_citations = self._config.citations == "keep"
+        for label, text in self._cleaner.clean_abstract(sections, removed_characters, keeps_citations):
             if text := collapse_whitespace(text):
                 label = collapse_whitespace(label) if label else ""
                 yield (

@@ -8,9 +8,11 @@ uncounted. An element that the table does not have is text.
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Final
 
 from lxml import etree
+
+from bioshards.corpus.xml.element_text import text_content
 
 DroppedText = dict[str, int]
 """Characters of text that are in no block, by the name of their element."""
@@ -105,19 +107,13 @@ FLOAT_ELEMENTS: Final = tuple(
 
 def count_dropped(element: etree._Element, dropped: DroppedText) -> None:
     """Count all text of an element by its name."""
-    if num_characters := _count_text(element):
-        add_dropped(str(element.tag), num_characters, dropped)
-
-
-_NUM_CHARACTERS: Final = etree.XPath("string-length(normalize-space())")
+    if len(element) or element.text:
+        add_dropped(str(element.tag), _count_text(element), dropped)
 
 
 def _count_text(element: etree._Element) -> int:
     """Return the number of characters of an element's text in one line."""
-    if len(element):
-        return int(cast(float, _NUM_CHARACTERS(element)))
-    text = element.text
-    return len(" ".join(text.split())) if text else 0
+    return len(" ".join(text_content(element).split()))
 
 
 def add_dropped(name: str, num_characters: int, dropped: DroppedText) -> None:
@@ -158,7 +154,7 @@ def _count_inside(root: etree._Element, dropped: DroppedText) -> None:
     """Count the outermost elements that are never text, from a root, and alternatives that are not read."""
     outer = None
     for element in root.iter("alternatives", *DROPPED_ELEMENTS):
-        if outer is not None and outer in element.iterancestors():
+        if outer is not None and outer in element.iterancestors(str(outer.tag)):
             continue
         if element.tag == "alternatives":
             _count_alternatives(element, dropped)

@@ -57,7 +57,10 @@ def mark_trailing_number(text: str) -> str:
 
 
 def has_only_citations(text: str) -> bool:
-    """Return True if a marked text is only citations and their pages: ``<sup>M,5–M(p7)</sup>``."""
+    """Return True if a marked text is only citations and their pages: ``<sup>M,5–M(p7)</sup>``.
+
+    A bracket of which the other half is missing is theirs: ``<sup>M)</sup>``.
+    """
     return _ONLY_CITATIONS.fullmatch(text) is not None
 
 
@@ -67,7 +70,7 @@ _CITATION_RUN = re.compile(rf"{CITATION_MARK}(?:{_CITATION_SEPARATOR}{CITATION_M
 """Citations with separators between them. It begins with one character, which is found four times as fast."""
 _MARK_RUN = re.compile(rf"{_CITATION_RUN.pattern}|{REMOVAL_MARK}\s*")
 _ONLY_CITATIONS = re.compile(
-    rf"(?:[\d\s,;•{CITATION_MARK}{_DASHES}]|\b(?:and|to)\b|\(pp?\.?\s*\d[\d{_DASHES}]*\))*"
+    rf"[(\[]?(?:[\d\s,;•{CITATION_MARK}{_DASHES}]|\b(?:and|to)\b|\(pp?\.?\s*\d[\d{_DASHES}]*\))*[)\]]?"
 )
 _FORMULA_MARK_EDGES = re.compile(
     rf"{FORMULA_MARK}(?:(?<=\w{FORMULA_MARK})())?(?:(?=(?!(?:s|th|st|nd|rd)\b)\w)())?"
@@ -94,6 +97,7 @@ _INTRODUCTION_AT_END = re.compile(
 )
 _SEPARATORS = re.compile(r"[\s,;:]*")
 _OPENING_BRACKETS: Final = frozenset("([")
+_CLOSING_BRACKET = re.compile(r"[)\]]")
 _SEPARATING_MARKS: Final = frozenset(",;:")
 _MARKS_WITHOUT_GAP: Final = frozenset(".,;:!?)]}”’\"'")
 _GOVERNING_WORD = re.compile(
@@ -211,6 +215,8 @@ def _close_gaps(text: str) -> str:
                 kept = kept[:-1]
             if kept[-1:] == right_character == ".":
                 kept = kept[:-1]
+            if left_character in _OPENING_BRACKETS and not _CLOSING_BRACKET.search(text, end):
+                kept = kept[:-1].rstrip()  # of a citation that has no other bracket: "as shown [5."
             gap = ""
         elif not left_character or left_character in "([{“‘":
             gap = ""

@@ -29,7 +29,6 @@ from bioshards.corpus.xml.element_text import text_content
 
 TextPieces = list[str]
 
-_LINK_ARROWS: Final = ("▸", in_text_marks.LINK_SIGN)
 _LINK_ARROW = re.compile(r"(?<!\s)\s*+▸|(?:(?<=\d)|(?<=\d[a-z]))\s*+▶")
 """Signs of links in text: "Fig. 4 ▸(a)", "Ode (2010a ▶)"."""
 
@@ -110,7 +109,7 @@ def join_pieces(pieces: TextPieces) -> str:
             text = in_text_marks.remove_marks(text)
         if NOTE_FRAME in text:
             text = in_text_marks.remove_note_marks(text)
-        if any(arrow in text for arrow in _LINK_ARROWS):
+        if "▸" in text or in_text_marks.LINK_SIGN in text:
             text = _LINK_ARROW.sub("", text)
     return collapse_whitespace(_remove_indentation(text) if "\n" in text else text)
 
@@ -230,6 +229,9 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
     text = _join_marked_text(element)
     if next(element.iterchildren(_KEPT_XREF_TAG), None) is not None:
         pieces.append(f" [{text.strip()}]")
+        return
+    if element_text.is_degree(text, (element.tail or "")[:3]):
+        pieces.append("°")
         return
     if _may_start_note(element, text, pieces):
         pieces.append(f"{NOTE_FRAME}{text}{NOTE_FRAME}")

@@ -7,6 +7,7 @@ note.
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final, NamedTuple
 
@@ -44,6 +45,7 @@ _LICENCE = re.compile(
   | please \s check \s the \s licen[cs]e \s for
   | non-? commercial \s uses? \s of \s the \s (?: article | work ) \s (?: are | is ) \s permitted
   | by \s accessing \s the \s work \s you \s hereby \s accept \s the \s terms
+  | the \s data \s referenced \s by \s this \s article \s are \s under \s copyright
   | the \s full \s terms \s of \s this \s licen[cs]e \s are
   | this \s licen[cs]e \s (?: allows | lets | permits | requires ) \b
   | see :? \s https?://creativecommons\.org/
@@ -73,6 +75,10 @@ _PUBLISHER = re.compile(
       | the \s manuscript \s will \s undergo \s copy-? \s? editing
       | please \s note \s that ,? \s during \s the \s production \s process
       | this \s article \s has \s been \s published \s as \s part \s of \s .{1,80} \s volume \s \d
+      | the \s (?: opinions | views ) \s expressed \s in \s this \s
+        (?: article | comment | commentary | editorial )
+        \s do \s not \s necessarily \s (?: reflect | represent ) \s the \s (?: opinions | views ) \s of \s
+        (?: the | this ) \s (?: journal | publisher )
       | the \s full \s contents \s of \s the \s supplement \s are \s available
       | no \s additional \s information \s is \s available \s for \s this \s (?: article | paper )
       | the \s costs? \s of \s publication \s of \s this \s article \s (?: was | were ) \s defrayed
@@ -115,6 +121,9 @@ _SUPPLEMENT_NOTE = re.compile(
       | electronic \s supplementary \s (?: information | material ) \W+ the \s online \s version
       | the \s following \s are \s available \s online (?: \s at \s \S+ )? \W* $
       | an? \s reporting \s summary \s for \s this \s (?: article | paper ) \s is \s available
+      | (?: please \s )? click \s here \s (?: for \s (?: additional | supplementa )
+        | to \s (?: download | see | view )
+        \s (?: an? | the ) )
       | check \s the \s online \s version \s for \s the \s most \s updated \s information \s on
         \s this \s article
       | further \s information \s on \s (?: experimental | research ) \s design \s is \s available
@@ -156,6 +165,11 @@ _DOI = re.compile(r"doi\W.{0,20}\b10\.\d{4}", re.IGNORECASE)
 """What an article's own citation has that prose under the heading "Citation" has not."""
 _PUBLISHER_HEADING = re.compile(r"\W*publisher['’]?s (?:disclaimer|note)s?\W*", re.IGNORECASE)
 _REVIEW_HEADING = re.compile(r"\W*(?:peer review information|pre-?publication history)\W*", re.IGNORECASE)
+_HEADING_KINDS: Final = (
+    ("publisher-note", _PUBLISHER_HEADING),
+    ("review-note", _REVIEW_HEADING),
+    ("citation-note", _CITATION_HEADING),
+)
 _PARAGRAPH_KINDS: Final = (
     (
         "supplement-note",
@@ -164,11 +178,14 @@ _PARAGRAPH_KINDS: Final = (
     ("licence-note", "open access: this is an open[- ]access article|springer nature or its licensor"),
     ("publisher-note", "please see later in the article for the editors['’] summary"),
 )
-_PARAGRAPH_OPENINGS: Final = tuple(
-    (kind, re.compile(pattern, re.IGNORECASE).match) for kind, pattern in _PARAGRAPH_KINDS
+_PARAGRAPH_OPENINGS: Final = (
+    ("citation-note", _OWN_CITATION.fullmatch),
+    *((kind, re.compile(pattern, re.IGNORECASE).match) for kind, pattern in _PARAGRAPH_KINDS),
+    ("publisher-note", _PUBLISHER_HEADING.match),
 )
 """Openings of notes of several sentences, or of an abstract, whose other notes cleaning removes."""
-_PARAGRAPH_STARTS: Final = frozenset(("Open", "Plea", "Spri", "Supp", "This"))
+_PARAGRAPH_START_LIST: Final = "CITA Cita Cite Como Cómo How_ Open Plea Publ Reco Spri Sugg Supp This To_c"
+_PARAGRAPH_STARTS: Final = frozenset(start.replace("_", " ") for start in _PARAGRAPH_START_LIST.split())
 """First letters of such paragraphs, a fast prefilter."""
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _DATE: Final = r"""
@@ -222,13 +239,21 @@ _MAX_NOTE: Final = 1000
 """Characters of a paragraph that is a note as a whole, and of a sentence."""
 _MAX_POINTER: Final = 300
 _TAIL: Final = 300
-_SENTENCE_START_LIST: Final = """
-    the thi to_ if_ no_ per ple non by_ see for art rep ope cop all som pub spr mdp any wil as_ suc tec jou
-    pee pro com not an_ a_c a_l a_p a_r a_t che dis sup add ele onl fur (c)
-"""
-_SENTENCE_STARTS: Final = frozenset(start.replace("_", " ") for start in _SENTENCE_START_LIST.split())
-"""First letters of notes, a fast prefilter."""
-_HEADING_STARTS: Final = frozenset("aAcChHpPrRsS")
+_SENTENCE_START = re.compile(
+    r"""
+    (?: the \s )? (?: creative | data | full | images | use, | costs? | manuscript | opinions | publisher
+        | statements | views | reviewer | handling | supp | addi | elec | on-?line | foll )
+  | th[ei] s? [a-z]* \s (?: is | are | \w+ \s )? (?: a | article | licen | manuscript | materials? | paper
+        | publication | work )
+  | if \s | no \s | to \s | by \s | non-? | see | for \s | any \s | as \s a | all \s | some \s | an? \s
+  | article | permission | please | reprint | open | copyright | spring | mdpi | wiley | such \s mat
+  | click | technical | journal | peer | provenance | commissioned | not \s com | check | disclaimer
+  | further | \(c\)
+    """,
+    re.VERBOSE,
+)
+"""How notes begin, in small letters: a fast prefilter."""
+_START_LENGTH: Final = 40
 _MAX_HEADING: Final = 50
 
 
@@ -239,21 +264,15 @@ class NotedText(NamedTuple):
     notes: list[tuple[str, str]]
 
 
-def split_notes(text: str, heading: str) -> NotedText:
-    """Split the notes from the end of a paragraph.
-
-    Args:
-        text: the paragraph, in one line.
-        heading: its last heading, or "".
-    """
-    if kind := classify_paragraph(text, heading):
-        return NotedText("", [(kind, text)])
+def split_notes(text: str) -> NotedText | None:
+    """Split the notes from the end of a paragraph, which is in one line; return None if it has none."""
     last_start = text.rfind(". ", 0, -1) + 2
     last_start = 0 if last_start == 1 else last_start
-    if text[last_start : last_start + 3].lower() not in _SENTENCE_STARTS and "©" not in text[-_TAIL:]:
-        return NotedText(text, [])
-    if _classify_sentence(text[last_start:]) is None and "©" not in text[-_TAIL:]:
-        return NotedText(text, [])
+    may_be_note = _SENTENCE_START.match(text[last_start : last_start + _START_LENGTH].lower())
+    if (not may_be_note or _classify_sentence(text[last_start:]) is None) and (
+        text.isascii() or "©" not in text[-_TAIL:]
+    ):
+        return None
     notes: list[tuple[str, str]] = []
     end = len(text)
     for start, stop in reversed(spans(text)):
@@ -262,41 +281,41 @@ def split_notes(text: str, heading: str) -> NotedText:
             break
         notes.append((sentence_kind, text[start:stop]))
         end = start
-    return NotedText(text[:end].rstrip(), notes[::-1])
+    return NotedText(text[:end].rstrip(), notes[::-1]) if notes else None
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _classify_heading(heading: str) -> str | None:
+    """Return the kind of the notes under a heading, or None. Most headings come again and again."""
+    if len(heading) > _MAX_HEADING:
+        return None
+    for kind, pattern in _HEADING_KINDS:
+        if pattern.fullmatch(heading):
+            return kind
+    return None
 
 
 def classify_paragraph(text: str, heading: str) -> str | None:
     """Return the kind of a paragraph that is a note by its opening or its heading, or None."""
     if len(text) > _MAX_NOTE:
         return None
-    if heading[:1] in _HEADING_STARTS and len(heading) <= _MAX_HEADING:
-        if _PUBLISHER_HEADING.fullmatch(heading):
-            return "publisher-note"
-        if _REVIEW_HEADING.fullmatch(heading):
+    kind = _classify_heading(heading)
+    if kind is not None and (kind != "citation-note" or _YEAR.search(text)):
+        return kind
+    if heading == "Citation" and _DATED_WORK.search(text) and _DOI.search(text):
+        return "citation-note"
+    if len(text) <= _MAX_POINTER:
+        if text[-1:].isdigit() and len(text) <= _MAX_JOURNAL_LINE and _JOURNAL_LINE.fullmatch(text):
+            return "citation-note"
+        if _is_editorial_note(text):
             return "review-note"
-        if _CITATION_HEADING.fullmatch(heading) and _YEAR.search(text):
-            return "citation-note"
-        if heading == "Citation" and _DATED_WORK.search(text) and _DOI.search(text):
-            return "citation-note"
-    if text[-1:].isdigit() and len(text) <= _MAX_JOURNAL_LINE and _JOURNAL_LINE.fullmatch(text):
-        return "citation-note"
-    if text[:4] in _OWN_CITATION_STARTS and _OWN_CITATION.fullmatch(text):
-        return "citation-note"
-    if _is_editorial_note(text):
-        return "review-note"
-    if len(text) <= _MAX_POINTER and _is_supplement_pointer(text):
-        return "supplement-note"
+        if _is_supplement_pointer(text):
+            return "supplement-note"
     if text[:4] in _PARAGRAPH_STARTS:
         for kind, match in _PARAGRAPH_OPENINGS:
             if match(text):
                 return kind
-    return "publisher-note" if text[:9] == "Publisher" and _PUBLISHER_HEADING.match(text) else None
-
-
-_OWN_CITATION_STARTS: Final = frozenset(
-    ("Cita", "CITA", "Cite", "Como", "Cómo", "How ", "Sugg", "Reco", "Plea", "To c")
-)
-"""First letters of the citation of an article, a fast prefilter."""
+    return None
 
 
 def _classify_sentence(sentence: str) -> str | None:

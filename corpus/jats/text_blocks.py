@@ -86,14 +86,21 @@ def extract_blocks(
     ]
     if not config.keep_notes:
         blocks = _mark_publisher_notes(blocks)
-    return [_fill_gaps(block, mask, formula_word) for block in blocks]
+    return [
+        block
+        if block.text.isascii() and "".join(block.headings).isascii()  # without marks
+        else _fill_gaps(block, mask, formula_word)
+        for block in blocks
+    ]
 
 
 def _mark_references(blocks: list[TextBlock]) -> list[TextBlock]:
     """Make the paragraphs after one that is a title of references a part of their own, if they are such."""
     marked = list(blocks)
     for index, block in enumerate(blocks):
-        if block.text[:1] in _REFERENCE_STARTS and block.part != "title":
+        text = block.text
+        is_short = len(text) <= text_rules.MAX_REFERENCE_TITLE or text[0] in "Rr"
+        if is_short and text[:1] in _REFERENCE_STARTS and block.part != "title":
             end = index + _count_references(blocks, index)
             marked[index:end] = [other._replace(part=REFERENCES_PART) for other in blocks[index:end]]
     return marked
@@ -150,8 +157,6 @@ def _split_heading(block: TextBlock) -> TextBlock:
 
 def _fill_gaps(block: TextBlock, mask: str, formula_word: str) -> TextBlock:
     """Write the mask, which may be empty, for citations that were nouns, and the word for formulas."""
-    if block.text.isascii() and all(map(str.isascii, block.headings)):  # without marks
-        return block
     for mark, fill, word in (
         (GAP_MARK, in_text_marks.fill_gaps, mask),
         (FORMULA_MARK, in_text_marks.write_formula_words, formula_word),
@@ -176,25 +181,27 @@ def _mark_publisher_notes(blocks: list[TextBlock]) -> list[TextBlock]:
     """Make publisher's notes blocks of their own, whose parts are their kinds; unless all text is notes."""
     marked: list[TextBlock] = []
     for block in blocks:
-        heading = block.headings[-1] if block.headings else ""
-        if block.part in ("title", "table", REFERENCES_PART):
+        part, headings, text = block
+        if part in _PARTS_WITHOUT_NOTES:
             marked.append(block)
             continue
-        if block.part in _ABSTRACT_PARTS:  # cleaning removes the notes at their ends
-            kind = publisher_notes.classify_paragraph(block.text, heading)
-            marked.append(block._replace(part=kind) if kind else block)
+        heading = headings[-1] if headings else ""
+        if kind := publisher_notes.classify_paragraph(text, heading):
+            marked.append(TextBlock(kind, headings, text))
             continue
-        text, notes = publisher_notes.split_notes(block.text, heading)
+        # Cleaning removes the notes at the end of an abstract.
+        notes = None if part in _ABSTRACT_PARTS else publisher_notes.split_notes(text)
         if not notes:
             marked.append(block)
             continue
-        if text:
-            marked.append(block._replace(text=text))
-        marked += [block._replace(part=part, text=note) for part, note in notes]
+        if notes.text:
+            marked.append(TextBlock(part, headings, notes.text))
+        marked += [TextBlock(kind, headings, note) for kind, note in notes.notes]
     has_text = any(block.part not in ("title", REFERENCES_PART, *NOTE_PARTS) for block in marked)
     return marked if has_text else blocks
 
 
+_PARTS_WITHOUT_NOTES: Final = frozenset({"title", "table", REFERENCES_PART})
 _REFERENCE_STARTS: Final = frozenset("(0123456789BCFLNRSWbcflnrsw[")
 """First characters of titles of references, a fast prefilter."""
 _ABSTRACT_PARTS: Final = frozenset({"abstract", "summary", "other-abstract", "translated-abstract"})
@@ -343,14 +350,15 @@ class _ArticleWalker:
         """
         if "&" in text:
             text = unescape_once(text)
-        escaped_tables: list[etree._Element] = []
+        escaped_tables: list[etree._Element] | None = None
         if "<" in text and "</" in text:  # a search for one character is ten times as fast
             text, escaped_tables = tables.cut_escaped_tables(text_rules.remove_html_references(text))
             text = remove_escaped_markup(text)
         if len(text) > 2 or any(map(str.isalnum, text)):
             self.blocks.append(TextBlock(part, headings, text))
-        for table in escaped_tables if self._has_tables else ():
-            self.blocks += [TextBlock("table", headings, row) for row in tables.format_rows(table)]
+        if escaped_tables and self._has_tables:
+            for table in escaped_tables:
+                self.blocks += [TextBlock("table", headings, row) for row in tables.format_rows(table)]
 
     def _walk_children(self, parent: Iterable[etree._Element], part: str, headings: Headings) -> None:
         """Walk the content of a section, box or list item; unknown elements are walked recursively."""

@@ -161,7 +161,7 @@ _REFERENCE_TITLE: Final = r"""
     )
 """
 _REFERENCE_TITLE_PATTERN = re.compile(rf"{_REFERENCE_TITLE} \W*", _FLAGS)
-_MAX_REFERENCE_TITLE: Final = 60
+MAX_REFERENCE_TITLE: Final = 60
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d[a-z]?\b|\b[Ii]n press\b")
 _REFERENCE_AUTHOR = re.compile(
     r"[\W\d]{0,8}[^\W\d_a-z][\w’'-]{1,30}(?:\s[^\W\d_a-z][\w’'-]{1,30})?,?\s"
@@ -185,7 +185,7 @@ _HTML_LIST = re.compile(
 @functools.lru_cache(maxsize=1 << 12)
 def is_reference_title(title: str) -> bool:
     """Return True if a section of this title may be a list of references."""
-    return len(title) <= _MAX_REFERENCE_TITLE and _REFERENCE_TITLE_PATTERN.fullmatch(title) is not None
+    return len(title) <= MAX_REFERENCE_TITLE and _REFERENCE_TITLE_PATTERN.fullmatch(title) is not None
 
 
 def are_references(texts: list[str]) -> bool:
@@ -375,7 +375,8 @@ _LABEL_KIND: Final = r"""
           | suppl? \.? | appendix | source | e ) \s? )?
     (?: fig (?:ure)? s? | tables? | files? | data \s? (?:set|sheet)? s? | movies? | videos? | audios? | text
       | box | figure \s supplements? | code | materials? | information | appendi (?:x|ces) | schemes? | notes?
-      | protocols? | methods? | images? | presentations? | plates? | maps? | charts? | graphs? )
+      | protocols? | methods? | images? | presentations? | plates? | maps? | charts? | graphs?
+      | multimedia \s components? )
 """
 _NUMBERED_LABEL: Final = (
     rf"(?: {_LABEL_KIND} \.? \s* {_NUMBER}"
@@ -411,7 +412,7 @@ _SUPPLEMENT_STARTS: Final = frozenset(_SUPPLEMENT_START_LIST.split())
 _MAX_SUPPLEMENT_LABEL: Final = 100
 _LABEL_START_LIST: Final = """
     fig tab fil dat mov vid aud tex box cod mat inf app sch not pro met ima pre pla map cha gra add sup ext
-    onl ele web sou
+    onl ele web sou mul
 """
 _LABEL_STARTS: Final = frozenset(_LABEL_START_LIST.split())
 """First letters of labels, a fast prefilter; "e" may be before them."""

@@ -263,7 +263,9 @@ def _flatten_superscript(superscript: re.Match[str]) -> str:
     text = _unescape(content)
     if CITATION_MARK in text and in_text_marks.has_only_citations(text):
         return CITATION_MARK
-    xml, start = superscript.string, superscript.start()
+    xml, start, end = superscript.string, *superscript.span()
+    if element_text.is_degree(text, xml[end : end + 3]):
+        return "°"
     last_character = xml[start - 1]
     if (
         last_character in " \t\n>"
@@ -275,7 +277,7 @@ def _flatten_superscript(superscript: re.Match[str]) -> str:
         return superscript[0]
     if (
         last_character == " "
-        and xml.startswith(in_text_marks.END_OF_CAPTION, superscript.end())
+        and xml.startswith(in_text_marks.END_OF_CAPTION, end)
         and in_text_marks.may_end_caption(text, xml[max(0, start - in_text_marks.MIN_NOTED_WORD - 1) : start])
     ):
         return superscript[0]

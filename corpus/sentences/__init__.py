@@ -43,6 +43,12 @@ FIGURE_LABEL: Final = re.compile(
     r"S?\d{1,3}[A-Za-z]?\Z"
 )
 """Label of a figure or table, which stays with its caption, as list numbers stay with what they number."""
+_ROMAN_NUMBER: Final = re.compile("[IVX]{1,4}")
+_SERIES_NUMBER: Final = re.compile(
+    r"(?:(?<!lass|rade|evel|hase|tage)(?<!ype)(?<!vidence): |--|—)[IVX]{1,4}\Z"
+)
+"""Number of a part in the title of a series: "Of gulls: II. Their nests"."""
+_MAX_SERIES_NUMBER: Final = 8
 _WORD_CHARACTER: Final = re.compile(r"[^\W_]")
 PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n")
 """Blank lines, between paragraphs of plain text."""
@@ -151,6 +157,10 @@ def _split_at_stops(text: str) -> list[str]:
         ):
             if stop < start + _MAX_LABEL_LENGTH and _is_no_sentence(text, start, stop):
                 continue
+            if text[stop - 1] in "IVX" and _SERIES_NUMBER.search(
+                text, max(start, stop - _MAX_SERIES_NUMBER), stop
+            ):
+                continue
             sentences.append(text[start : after - 1])
             start = after
     rest = text[start:]
@@ -162,5 +172,9 @@ def _split_at_stops(text: str) -> list[str]:
 
 
 def _is_no_sentence(text: str, start: int, stop: int) -> bool:
-    """Return True if only marks, or the label of a figure, are between the offsets."""
-    return not _WORD_CHARACTER.search(text, start, stop) or bool(FIGURE_LABEL.match(text, start, stop))
+    """Return True if only marks, the label of a figure or a Roman number are between the offsets."""
+    return (
+        not _WORD_CHARACTER.search(text, start, stop)
+        or FIGURE_LABEL.match(text, start, stop) is not None
+        or _ROMAN_NUMBER.fullmatch(text, start, stop) is not None
+    )

@@ -308,6 +308,8 @@ def decide_by_rule(context: BoundaryContext) -> bool | None:
         return False
     if class_before == "sense" and class_after in ("Opener", "Opener,"):
         return True
+    if class_before == "inner dot" and class_after == "mark":  # *p<0.05. **p<0.01
+        return True
     if class_before == "target" and class_after in ("item", "number") and previous_class != "supplement":
         return False
     if class_before in ("capital", "initials") and class_after == "Opener," and not position:

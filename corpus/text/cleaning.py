@@ -214,6 +214,42 @@ _WORD_ENDING = re.compile(
     r"|cancers?|diseases?|disorders?|tumou?rs?"
 )
 _MAX_WORD_LENGTH: Final = 40
+_BRACKET: Final = r"\[[1-9]\d?\d?(?:\s?[,;–-]\s?[1-9]\d?\d?)*\]"
+_IN_BRACKETS = re.compile(rf"\s?{_BRACKET}(?:,?\s?{_BRACKET})*(?:(?=[\s,;:)]|\Z)|(\.))")
+_CITED_WORD = re.compile(
+    r"(?:(?<![\w-])[A-Za-z][a-zà-ÿ-]*[a-zà-ÿ]{3}|\b(?:[A-Z]{3,}|al\.)|[a-z]{3}[”\"']|\b(?:19|20)\d\d[a-z]?\))\Z"
+)
+_CITED_STOP = re.compile(r"[a-z]{4}\.\Z")
+_NUMBER_AND_UNIT = re.compile(r"\d\S*\s[^\s\d]+\Z")
+_NOUN_OR_STATISTIC = re.compile(
+    r"\b(?:[Aa]fter|[Aa]ged?|also|[Bb]etween|[Ff]ollowing|[Ff]rom|[Ii]nterval|IQR|[Ll]ike|[Mm]eans?|[Mm]edians?"
+    r"|[Oo]f|[Pp]er|[Qq]uartiles?|[Rr]ang(?:e[ds]?|ing)|[Rr]atios?|[Rr]ef(?:erence)?s?|[Ss]cales?|[Ss]cores?|SDs?"
+    r"|[Ss]ee|[Tt]han|[Tt]imes|[Tt]otal|[Uu]nlike|[Vv]alues?|versus|[Ww]as|[Ww]ere|[Ww]ith|[Yy]ears)\Z"
+)
+"""Words before numbers in brackets that are a noun ("see [4]") or a range ("median [3-7]")."""
+
+
+def remove_bracketed_numbers(text: str) -> str:
+    """Return the text without citations by number in brackets: "of gulls [2, 3-5].".
+
+    Those that are the object of a verb or preposition, or may be a range ("6 months [4-17]"), stay.
+    """
+    return _IN_BRACKETS.sub(_keep_range, text)
+
+
+def _keep_range(numbers: re.Match[str]) -> str:
+    before = numbers.string[max(0, numbers.start() - _MAX_WORD_LENGTH) : numbers.start()]
+    if not numbers[0][0].isspace():
+        is_citation = _CITED_STOP.search(before) is not None
+    else:
+        is_citation = (
+            _CITED_WORD.search(before) is not None
+            and not _NUMBER_AND_UNIT.search(before)
+            and not _NOUN_OR_STATISTIC.search(before)
+        )
+    if not is_citation:
+        return numbers[0]
+    return "" if before.endswith(".") else numbers[1] or ""
 
 
 def remove_reference_numbers(text: str) -> str:
@@ -320,11 +356,19 @@ class Cleaner:
         return text
 
     def clean_abstract(
-        self, sections: Sequence[LabelledText], removed_characters: dict[str, int]
+        self,
+        sections: Sequence[LabelledText],
+        removed_characters: dict[str, int],
+        keeps_citations: bool = False,
     ) -> list[LabelledText]:
         """Clean the sections of an abstract; return none if they only state that there is no abstract.
 
         Character rules apply to labels too. White space before removed notes is removed with them.
+
+        Args:
+            sections: labels, which may be None, and texts.
+            removed_characters: counts by rule, which are added to.
+            keeps_citations: keep citations by number in brackets.
         """
         cleaned = list(sections)
         for index, section in enumerate(sections):
@@ -337,6 +381,8 @@ class Cleaner:
                 text = _count_change("markup", text, remove_escaped_markup(text), removed_characters)
             if "reference-numbers" in self._enabled:
                 shortened = remove_reference_numbers(text)
+                if "[" in text and not keeps_citations:
+                    shortened = remove_bracketed_numbers(shortened)
                 text = _count_change("reference-numbers", text, shortened, removed_characters)
             if text is not section[1] or label is not section[0]:
                 cleaned[index] = (label, text)

@@ -170,12 +170,28 @@ def is_exponent(before: str, script: str) -> bool:
     )
 
 
+_DEGREE_LETTERS: Final = frozenset("oO0º∘◦")
+_DEGREE_SCALE = re.compile(r"\s?[CF](?![^\W_])")
+
+
+def is_degree(script: str, following: str) -> bool:
+    """Return True if a superscript stands for a degree sign: ``37 <sup>o</sup>C``, ``37<sup>0</sup>C``.
+
+    Args:
+        script: the text of the superscript.
+        following: the text after it, at least three characters if there are.
+    """
+    return script in _DEGREE_LETTERS and _DEGREE_SCALE.match(following) is not None
+
+
 def mark_exponents(xml: str) -> str:
     """Replace the tags of exponents by ``^``, and remove superscript citations."""
 
     def mark(superscript: re.Match[str]) -> str:
         if is_citation(superscript):
             return ""
+        if is_degree(superscript[1], xml[superscript.end() : superscript.end() + 3]):
+            return "°"
         if not may_be_exponent(html.unescape(superscript[1])):
             return superscript[0]
         start = superscript.start()

@@ -450,6 +450,9 @@ SECTION_CASES: list[tuple[str, list[Any], list[Any]]] = [
             ("It was shown previously3-5.", "It was shown previously."),
             ("As reported1,2, mice sleep, in a cancer3–5 too.", "As reported, mice sleep, in a cancer too."),
             ("The risk of arthritis12,13 (gout) rose.", "The risk of arthritis (gout) rose."),
+            ("Gulls sleep in nests [1, 2] or boats [3], [4].", "Gulls sleep in nests or boats."),
+            ("They were counted by Ode et al. [12].", "They were counted by Ode et al."),
+            ("They sleep (Ode, 2031) [1]; they sing.[3-5]", "They sleep (Ode, 2031); they sing."),
         )
     ),
     *(("stubs", [(None, stub), (None, "")], []) for stub in STUBS),
@@ -622,6 +625,8 @@ SCIENTIFIC_TEXTS = [
     "They slept well (Sleep of Mice 1999;12:34-56).",
     "A phrase of Kant's (author's translation) is the motto of this paper.",
     "The sirtuin1-7 and arrestin1,2 genes, groups1-3, days1,3 and Mcm2-7.",
+    "Median [IQR] age, 64 [53-75] years, 6 months [4-17] vs 70% [50-83], range [3-9], cucurbit[7]uril.",
+    "Pyrimido [1, 2]benzimidazole in t[51] = 0.09; see [4], as shown by [5] and described in [6].",
     "Cells were grown at approx.5 The rest at temp.37 C. Info.3 was used, version.2 was not.",
     "We used p53.2 Then cells were seen in Table.2 as in Fig.1 The rest was lost",
     "It was made in Osaka, Japan, 2018.",

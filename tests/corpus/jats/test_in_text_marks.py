@@ -84,6 +84,10 @@ def remove_citations(text: str) -> str:
         ("gulls [¶]: terns", "gulls: terns"),
         ("Do gulls nest [¶]?", "Do gulls nest?"),
         ("gulls [¶]", "gulls"),
+        # A bracket without its other half
+        ("all gulls.[¶", "all gulls."),
+        ("gulls [¶. Terns", "gulls. Terns"),
+        ("gulls ([¶. Terns)", "gulls ([. Terns)"),
         ("¶ Gulls", "Gulls"),
         ("gulls [¶] (Table 1)", "gulls (Table 1)"),
         ("5%¶ of gulls", "5% of gulls"),
@@ -189,7 +193,16 @@ def test_trailing_number_of_a_name_is_removed() -> None:
 
 @pytest.mark.parametrize(
     ("text", "only"),
-    [("¶,5–¶", True), ("¶ and ¶", True), ("¶(p7)", True), ("¶, 12", True), ("¶ mm", False), ("2+¶", False)],
+    [
+        ("¶,5–¶", True),
+        ("¶ and ¶", True),
+        ("¶(p7)", True),
+        ("¶, 12", True),
+        ("¶ mm", False),
+        ("2+¶", False),
+        ("¶)", True),
+        ("[¶", True),
+    ],
 )
 def test_superscript_with_only_citations(text: str, only: bool) -> None:
     assert in_text_marks.has_only_citations(insert_marks(text)) is only
@@ -296,7 +309,8 @@ def test_notes_begin_without_their_marks(xml: str, text: str, flatten: bool) -> 
         ("<p>ions (<sup>9</sup>Be, <sup>66</sup>Zn; <sup>238</sup>U)</p>", "ions (9Be, 66Zn; 238U)"),
         ("<p><sup>t</sup>BuOH was added; <sup>i</sup>PrOH too</p>", "tBuOH was added; iPrOH too"),
         ("<p>sites. <sup>m</sup>CpG and <sup>m6</sup>A</p>", "sites. mCpG and m6A"),
-        ("<p>at 8 <sup>o</sup>C and 25, <sup>o</sup>C</p>", "at 8 oC and 25, oC"),
+        ("<p>at 8 <sup>o</sup>C, -70<sup>0</sup> C or 9<sup>o</sup>F</p>", "at 8 °C, -70° C or 9°F"),
+        ("<p>of 10<sup>0</sup> to 9<sup>0</sup>CH and 9 <sup>o</sup>Cu</p>", "of 10^0 to 90CH and 9 oCu"),
         ("<p>mice. <sup>GFP</sup>Ode and lines</p>", "mice. GFPOde and lines"),
         ("<p>the 10, <sup>a</sup> and <sup>b</sup></p>", "the 10, a and b"),
         ("<p><xref><sup>1</sup>Terns</xref></p>", "1Terns"),

@@ -23,6 +23,7 @@ SENTENCES = {
         "The use, distribution or reproduction in other forums is permitted, if the source is named.",
         "No use, distribution or reproduction is permitted which does not comply with these terms.",
         "For permissions, please e-mail: rights@example.org.",
+        "The data referenced by this article are under copyright: Copyright: © 2031 Ode A.",
         "Reprints and permissions information is available at www.example.org/reprints.",
     ],
     "publisher-note": [
@@ -38,6 +39,7 @@ SENTENCES = {
         "solely those of the authors.",
         "A previous version of this article appeared as an Early Online Release on June 1, 2031.",
         "A list of authors and their affiliations appears at the end of the paper.",
+        "The views expressed in this Commentary do not necessarily reflect the views of the journal.",
     ],
     "review-note": [
         "Peer review information Gull Letters thanks Ada Ode and the other reviewers for their review.",
@@ -55,6 +57,7 @@ SENTENCES = {
         "This article contains supporting information online at www.example.org/lookup.",
         "Supplementary data and figures for this paper are available from the IUCr electronic archives.",
         "Additional supporting information may be found in the online version of this article.",
+        "Please click here to view a larger version of this figure.",
     ],
 }
 PROSE = [
@@ -68,6 +71,8 @@ PROSE = [
     "We thank the handling editor and the reviewers.",
     "Copyright law protects the songs of gulls.",
     "The publisher is a gull.",
+    "The views of this journal are those of gulls.",
+    "Click here for eggs.",
     "(c) GULL nests.",
     "(c) Controls of 2031.",
     "Citation of gulls rose in 2031.",
@@ -82,14 +87,15 @@ PROSE = [
 
 @pytest.mark.parametrize(("kind", "note"), [(kind, note) for kind in SENTENCES for note in SENTENCES[kind]])
 def test_notes_go_from_the_end_of_a_paragraph_by_kind(kind: str, note: str) -> None:
-    assert split_notes(note, "") == ("", [(kind, note)])
-    assert split_notes(f"We counted gulls. {note}", "") == ("We counted gulls.", [(kind, note)])
-    assert split_notes(f"{note} We counted gulls.", "").notes == []
+    assert split_notes(note) == ("", [(kind, note)])
+    assert split_notes(f"We counted gulls. {note}") == ("We counted gulls.", [(kind, note)])
+    assert split_notes(f"{note} We counted gulls.") is None
 
 
 @pytest.mark.parametrize("text", PROSE)
 def test_prose_stays(text: str) -> None:
-    assert split_notes(text, "Methods") == (text, [])
+    assert classify_paragraph(text, "Methods") is None
+    assert split_notes(text) is None
 
 
 @pytest.mark.parametrize(

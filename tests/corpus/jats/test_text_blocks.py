@@ -500,6 +500,7 @@ def test_captions_without_notes_about_colour(note: str) -> None:
         ("<p>S1 Fig. A.</p><p>B.</p>", [("caption", "S1 Fig", "A."), ("caption", "S1 Fig", "B.")]),
         ("<p>Additional file 1: Figure S1. A.</p>", [("caption", "Additional file 1: Figure S1", "A.")]),
         ("<p>Figure 1—figure supplement 2. A.</p>", [("caption", "Figure 1—figure supplement 2", "A.")]),
+        ("<title>Multimedia component 1</title><p>B.</p>", [("caption", "Multimedia component 1", "B.")]),
         ("<p>Figures 1 and 2. Gulls.</p>", [("caption", "Figures 1 and 2", "Gulls.")]),
         ("<p>Figure 2 shows gulls.</p>", [("caption", "", "Figure 2 shows gulls.")]),
         ("<p>Table S1.</p>", [("caption", "", "Table S1.")]),

@@ -289,6 +289,8 @@ def test_caches_are_bounded() -> None:
         "It is the ratio of A to Z.| Furthermore, B grew by X.Y.| However, C did not (see A. Here, p. 2).",
         "Are books free? – A review.| How can this be? - A place you may miss.",
         "She said “we call it ‘p53’.”| 5mg was given to each.",
+        "Songs of gulls.| III. Their nests.| Gulls: II. Eggs.| Gulls--IV. Wings.| It is type IV.| We left.",
+        "Level of evidence: II.| We left.| *p<0.05.| **p<0.01.",
     ],
 )
 def test_boundaries_that_annotated_texts_do_not_teach(marked: str) -> None:
