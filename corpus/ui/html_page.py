@@ -6,9 +6,14 @@ text: all of it is escaped, and invisible characters are spelled out.
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,14 @@ def render_page(package: str, template: str, **values: object) -> str:
         template: file name of the template.
         values: its variables; objects with ``__html__``, such as charts, are inserted as they are.
     """
+    page = _load_environment(package).get_template(template).render(**values).lstrip()
+    # Text by text, since a mark at the beginning of one would be drawn on what is before it.
+    return "".join(spell_out_invisible(text, keep=" \n") for text in re.split('([<>"])', page))
+
+
+@functools.cache
+def _load_environment(package: str) -> Environment:
+    """Return the templates of a package and page.html: each is compiled once in a process."""
     # Imported late: only pages need it.
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -47,9 +60,7 @@ def render_page(package: str, template: str, **values: object) -> str:
     )
     environment.filters["number"] = lambda number: f"{number:,}"
     environment.filters["percent"] = lambda ratio: Markup(format_percent(ratio).replace("\u202f", "&#8239;"))
-    page = environment.get_template(template).render(**values).lstrip()
-    # Text by text, since a mark at the beginning of one would be drawn on what is before it.
-    return "".join(spell_out_invisible(text, keep=" \n") for text in re.split('([<>"])', page))
+    return environment
 
 
 def spell_out_invisible(text: str, keep: str = "") -> str:
