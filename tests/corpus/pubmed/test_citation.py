@@ -8,7 +8,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.document import ArticleColumns, Author
+from bioshards.corpus.document import ArticleColumns, Author, MeshHeading, MeshQualifier
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.pubmed.citation import (
     AbstractSection,
@@ -70,6 +70,19 @@ def test_issns_are_parsed_if_asked_for() -> None:
     )
     assert parse_record(record).issns == ()
     assert parse_citation(record.encode(), columns={"issns"}).issns == ("9990-0033", "9990-0044")
+
+
+def test_mesh_heading_with_an_entity_in_one_name_has_all_names() -> None:
+    heading = (
+        '<MeshHeading><DescriptorName UI="D5" MajorTopicYN="N">Gulls</DescriptorName>'
+        '<QualifierName UI="Q6" MajorTopicYN="Y">growth</QualifierName>'
+        '<QualifierName UI="Q7" MajorTopicYN="N">nests &amp; eggs</QualifierName></MeshHeading>'
+    )
+    record = small_record_xml(extra_xml=f"<MeshHeadingList>{heading}</MeshHeadingList>")
+    qualifiers = (MeshQualifier("growth", True), MeshQualifier("nests & eggs", False))
+    assert parse_citation(record.encode(), columns={"mesh"}).columns.mesh == (
+        MeshHeading("Gulls", "D5", True, qualifiers),
+    )
 
 
 def test_title_before_the_journal() -> None:
