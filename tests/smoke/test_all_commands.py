@@ -1,4 +1,7 @@
-"""The chain of all commands on the bundled sample, each command as a process of its own."""
+"""The chain of all commands on the bundled sample, each command as a process of its own.
+
+Of ``beam run`` the first of each test starts Python anew.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.support.corpus.jats_articles import article_xml
+from tests.support.fork_server import run_beam
 from tests.support.outputs import load_manifest
 from tests.support.paths import BENCHMARK_SAMPLE, PUBMED_SAMPLE, TOPIC_SAMPLE
 from tests.support.servers.fake_server import FakeServer
@@ -34,6 +38,12 @@ def run_module(module: str, *arguments: object) -> str:
     return completed.stdout
 
 
+def run_pipeline(*arguments: object) -> None:
+    """Run a pipeline in a process of its own that is forked where Beam is imported; it must succeed."""
+    completed = run_beam("run", *arguments, *ONE_PROCESS)
+    assert completed.returncode == 0, f"{arguments}\n{completed.stdout}\n{completed.stderr}"
+
+
 @pytest.mark.timeout(900)
 def test_abstracts_to_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -49,27 +59,25 @@ def test_abstracts_to_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "pubmed:90000001" in run_module("bioshards", "show", abstracts, "--id", "pubmed:90000001")
     assert run_module("bioshards.corpus", "export", abstracts).count("\n") > 300
     assert "is as its manifest lists it" in run_module("bioshards.corpus", "verify", abstracts)
-    run_module(
-        BEAM, "run", "pmc_to_shards", *ONE_PROCESS, "--output", articles, "--find-overlap-with", abstracts
-    )
-    run_module(BEAM, "run", "text_to_shards", *ONE_PROCESS, "--output", texts)
+    run_pipeline("pmc_to_shards", "--output", articles, "--find-overlap-with", abstracts)
+    run_pipeline("text_to_shards", "--output", texts)
     shards = ("--input", abstracts, "--input", articles, "--input", texts)
-    run_module(BEAM, "run", "shards_to_words", *shards, *ONE_PROCESS, "--output", words)
+    run_pipeline("shards_to_words", *shards, "--output", words)
     assert load_manifest(words)["counts"]["documents"] > 577
     run_module("bioshards.vocab", "build", words, "--size", 600, "--output", vocabulary)
     assert len((vocabulary / "vocab.txt").read_text().split("\n")) == 601
     options = ("--vocab", vocabulary, "--validation-fraction", 0.1, "--max-seq-length", 64)
-    run_module(BEAM, "run", "shards_to_pretraining", *shards, *options, *ONE_PROCESS, "--output", rows)
+    run_pipeline("shards_to_pretraining", *shards, *options, "--output", rows)
     assert load_manifest(rows)["counts"]["train"]["rows"] > 100
-    sizes = ("--family", "bert", "--hidden-size", 64, "--intermediate-size", 256)
-    recipe = ("--steps", 500, "--learning-rate", 0.005, "--dropout", 0, "--attention-dropout", 0)
+    sizes = ("--family", "bert", "--hidden-size", 64, "--intermediate-size", 64, "--num-layers", 1)
+    recipe = ("--steps", 400, "--learning-rate", 0.009, "--dropout", 0, "--attention-dropout", 0)
     printed = run_module("bioshards.train", rows, "--vocab", vocabulary, *sizes, *recipe, "--output", run)
     [accuracy, chance] = map(float, re.findall(r"([0-9.]+)%", printed))
     assert accuracy > 1.5 * chance > 5, printed
     assert "<polyline" in (run / "report.html").read_text()
     benchmarks = ("--benchmarks", BENCHMARKS)
     task = ("--tasks", "blurb/ncbi-disease", "--seeds", 1, "--epochs", 1)
-    run_module("bioshards.evaluate", "run", run / "step-0000500/hf", *benchmarks, *task, "--output", scores)
+    run_module("bioshards.evaluate", "run", run / "step-0000400/hf", *benchmarks, *task, "--output", scores)
     run_module("bioshards.evaluate", "report", scores, "--output", scores)
     assert "NCBI-disease" in (scores / "report.html").read_text()
     contamination = Path("contamination")
@@ -95,10 +103,10 @@ def read_plain(path: Path) -> bytes:
 def test_source_is_fetched_and_read_from_the_mirror(tmp_path: Path) -> None:
     create_europepmc_server(tmp_path / "server", {"PMC1_PMC20.xml.gz": [article_xml(1), article_xml(2)]})
     mirror, output = tmp_path / "mirror", tmp_path / "articles"
-    source = ("--input", "europepmc:", "--mirror", mirror, *ONE_PROCESS)
+    source = ("--input", "europepmc:", "--mirror", mirror)
     with FakeServer(tmp_path / "server") as server:
         server_url = ("--europepmc-url", f"{server.url}europepmc/")
-        run_module(BEAM, "run", "fetch", *source, *server_url)
-        run_module(BEAM, "run", "pmc_to_shards", *source, *server_url, "--output", output)
+        run_module(BEAM, "run", "fetch", *source, *server_url, *ONE_PROCESS)
+        run_pipeline("pmc_to_shards", *source, *server_url, "--output", output)
         assert len(server.requests_for("*.xml.gz")) == 1
     assert load_manifest(output)["counts"]["documents"] == 2
