@@ -9,6 +9,7 @@ import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -39,6 +40,25 @@ def test_rules_is_the_builtin_splitter_and_none_keeps_paragraphs() -> None:
     assert load_splitter("none")("It was. So it was.") == ["It was. So it was."]
     assert load_splitter("none")("") == []
     assert find_library_versions("rules", False) == find_library_versions("none", False) == {}
+
+
+def test_pieces_of_scispacy_end_at_blanks_up_to_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library is a stand-in that begins sentences at three characters, so that this runs without it."""
+
+    def find_sentences(text: str) -> SimpleNamespace:
+        starts = [start for start in (0, 5, 9) if start < len(text)]
+        return SimpleNamespace(sents=[SimpleNamespace(start_char=start) for start in starts])
+
+    monkeypatch.setattr(splitters, "_load_scispacy_pipeline", lambda: find_sentences)
+    split, longest = load_splitter("scispacy"), "One. Two.3" + "." * 49_990
+    assert split("One. Two.3.") == ["One.", "Two.3."]
+    assert split("") == []
+    assert split(longest) == ["One.", longest[5:]]
+    assert split(longest + ".") == [longest + "."]
+    monkeypatch.setattr(
+        splitters, "_installed_version", lambda library: None if library == "en_core_sci_sm" else "1"
+    )
+    assert find_library_versions("scispacy", False) == {"scispacy": "1", "spacy": "1", "pysbd": "1"}
 
 
 @pytest.mark.scispacy
