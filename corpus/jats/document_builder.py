@@ -35,7 +35,7 @@ from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.source_record import NON_PMC_NUMBER_BIT, UNNUMBERED_VERSION, VersionKey
-from bioshards.corpus.text.cleaning import Cleaner
+from bioshards.corpus.text.cleaning import Cleaner, remove_bracketed_numbers
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
 from bioshards.corpus.text_config import list_journal_names
 
@@ -103,6 +103,11 @@ class ArticleDocumentBuilder:
         document = None
         if drop_reason is None or keep_dropped:
             blocks = text_blocks.extract_blocks(tree, config, dropped)
+            if config.citations != "keep" and b"bibr" not in xml:  # typed, without links
+                blocks = [
+                    block._replace(text=remove_bracketed_numbers(block.text)) if "[" in block.text else block
+                    for block in blocks
+                ]
             text_drop_reason, document = self.build_document(metadata, has_body, blocks, file, position)
             for name, num_characters in dropped.items():
                 document.removed_characters[f"{DROPPED_PART_PREFIX}{name}"] = num_characters

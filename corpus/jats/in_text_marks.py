@@ -120,7 +120,8 @@ _VERBS: Final = r"""(?:also\s|both\s|have\s|has\s|recently\s)?(?:are|demonstrate
 _VERB_AFTER_SUBJECT = re.compile(_VERBS, re.VERBOSE)
 """What follows a citation that begins a sentence as its subject: "[4] showed that"."""
 _AFTER_NOUN = re.compile(
-    rf"[.,;)\]]|\Z|(?:in|therein|who|with|and\s(?:references|reviews))\b|{_VERBS}", re.VERBOSE
+    rf"[.,;)\]]|\Z|(?:by|in|that|therein|which|who|with|and\s(?:references|reviews))\b|{_VERBS}",
+    re.VERBOSE,
 )
 _SENTENCE_END = re.compile(r"(?:\A|(?:[a-z]{3}|[\d)\]])[.!?])\Z")
 _LAST_WORD_LIST: Final = """

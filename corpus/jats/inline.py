@@ -33,6 +33,11 @@ _LINK_ARROW = re.compile(r"(?<!\s)\s*+▸|(?:(?<=\d)|(?<=\d[a-z]))\s*+▶")
 """Signs of links in text: "Fig. 4 ▸(a)", "Ode (2010a ▶)"."""
 
 _FOOTNOTE_TYPES: Final = frozenset({"fn", "table-fn", "author-notes", "aff", "corresp"})
+_FOOTNOTE_ID = re.compile(r"fn\d+\Z", re.IGNORECASE)
+"""Ids of footnotes whose references have the type "other"."""
+_NUMBERED_TYPES: Final = frozenset({"disp-formula", "fig", "table"})
+_NUMBER_OF_ID = re.compile(r"(?<=\.[EFT])\d+\Z")
+"""Number of what an empty reference points to, in the ids of Copernicus: "Ch1.T1"."""
 _NON_CITATION_ID = re.compile("eq|fig|tab|sec", re.IGNORECASE)
 """Id prefixes of targets other than references, of an xref without a type."""
 _REMOVED_XREF_TAG: Final = "vanishing-xref"
@@ -216,11 +221,13 @@ def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
         elif ref_type:
             text = in_text_marks.mark_trailing_number(text)
     elif (
-        ref_type in _FOOTNOTE_TYPES
+        (ref_type in _FOOTNOTE_TYPES or (ref_type == "other" and _FOOTNOTE_ID.match(xref.get("rid", ""))))
         and len(text.strip()) <= _MAX_FOOTNOTE_MARK_LENGTH
         and not _FOOTNOTE_WORD.search("".join(pieces[-_LOOKBACK_PIECES:])[-_LOOKBACK_CHARACTERS:])
     ):
         text = CITATION_MARK
+    elif not text and ref_type in _NUMBERED_TYPES and (number := _NUMBER_OF_ID.search(xref.get("rid", ""))):
+        text = number[0]  # which the publisher's pages print: "see Table <xref rid="Ch1.T1"/>"
     if text:
         pieces.append(text)
 

@@ -124,6 +124,7 @@ _SUPPLEMENT_NOTE = re.compile(
       | (?: please \s )? click \s here \s (?: for \s (?: additional | supplementa )
         | to \s (?: download | see | view )
         \s (?: an? | the ) )
+      | source \s data \s are \s available \s (?: online \s )? for \s this \s figure
       | check \s the \s online \s version \s for \s the \s most \s updated \s information \s on
         \s this \s article
       | further \s information \s on \s (?: experimental | research ) \s design \s is \s available
@@ -248,7 +249,7 @@ _SENTENCE_START = re.compile(
   | if \s | no \s | to \s | by \s | non-? | see | for \s | any \s | as \s a | all \s | some \s | an? \s
   | article | permission | please | reprint | open | copyright | spring | mdpi | wiley | such \s mat
   | click | technical | journal | peer | provenance | commissioned | not \s com | check | disclaimer
-  | further | \(c\)
+  | further | source \s data | \(c\)
     """,
     re.VERBOSE,
 )

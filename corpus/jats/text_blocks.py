@@ -501,7 +501,7 @@ class _ArticleWalker:
         self._add_block(part, headings, _join_texts(verses.iter("verse-line")))
 
     def _add_speech(self, speech: etree._Element, part: str, headings: Headings) -> None:
-        speakers = map(extract_text, speech.iterchildren("speaker"))
+        speakers = [extract_text(speaker).rstrip(" :") for speaker in speech.iterchildren("speaker")]
         self._add_block(part, headings, ": ".join([*speakers, _join_texts(speech.iterchildren("p"))]))
 
     def _add_paragraph(self, paragraph: etree._Element, part: str, headings: Headings) -> None:

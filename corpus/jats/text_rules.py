@@ -61,6 +61,7 @@ _TITLE_PATTERN: Final = r"""
     | accession\ (?:numbers?|codes?)
     | publishers?\ notes? | disclaimers? | provenance(?:\ and\ peer\ review)?
     | (?:peer\ )?review\ (?:history|information|file) | peer\ review
+    | editorial\ note\ on\ the\ review\ process
     | pre-?publication\ history | transparency\ (?:declaration|statement)s? | how\ to\ cite\ this\ article
     | (?:copyright|licen[cs]e|open\ access|rights\ and\ permissions)(?:\ (?:statement|information))?
     | (?:electronic\ |online\ )?(?:supplement(?:ary|al)|supporting)
@@ -394,7 +395,7 @@ _SUPPLEMENT_LABEL = re.compile(
         (?: (?: appendi(?:x|ces) | data (?: sets? )? | documents? | files? | figures? | info (?: rmation )?
               | items? | legends? | materials? | methods? | results | sets? | spreadsheets? | tables? | text
               | videos? )
-            (?: [\s,&]+ (?: and \s | for \s figure \s \d+ )? )? )+
+            (?: [\s,&]+ (?: and \s | for \s figure \s S?\d+ )? )? )+
       | supplementary \s materials: \s crystallographic \s information .*
       | (?: peer \s )? review (?: \s process )? \s file | reporting \s summary | transparency \s document
       | (?: reviewer | referee ) s? ['’]? \s (?: comments? | reports? ) | author s? ['’]? s? \s manuscript

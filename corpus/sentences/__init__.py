@@ -49,6 +49,10 @@ _SERIES_NUMBER: Final = re.compile(
 )
 """Number of a part in the title of a series: "Of gulls: II. Their nests"."""
 _MAX_SERIES_NUMBER: Final = 8
+_CITATION_AFTER_STOP: Final = re.compile(
+    r"\((?:e\.g\.,? |see |reviewed in )?[A-Z][^()]{2,200}\b(?:19|20)\d\d[a-z]?\)\.?(?= [A-Z“\"]|\Z)"
+)
+"""A citation of the sentence before its full stop: "Gulls nest. (Ode et al., 2031) Terns"."""
 _WORD_CHARACTER: Final = re.compile(r"[^\W_]")
 PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n")
 """Blank lines, between paragraphs of plain text."""
@@ -151,6 +155,8 @@ def _split_at_stops(text: str) -> list[str]:
     classes, certain_classes, capitals = CLASS_BEFORE_STOP, CERTAIN_CLASSES, CAPITALS
     for match in pattern.finditer(text):
         stop, after = match.span()
+        if stop < start:
+            continue
         class_before = classes[text[text.rfind(" ", start, stop) + 1 or start : stop]]
         if (class_before in certain_classes and text[after] in capitals) or is_boundary(
             text, start, stop, after, class_before
@@ -161,10 +167,12 @@ def _split_at_stops(text: str) -> list[str]:
                 text, max(start, stop - _MAX_SERIES_NUMBER), stop
             ):
                 continue
+            if text[after] == "(" and (citation := _CITATION_AFTER_STOP.match(text, after)):
+                after = citation.end() + 1
             sentences.append(text[start : after - 1])
             start = after
     rest = text[start:]
-    if sentences and len(rest) < _MAX_LABEL_LENGTH and not _WORD_CHARACTER.search(rest):
+    if rest and sentences and len(rest) < _MAX_LABEL_LENGTH and not _WORD_CHARACTER.search(rest):
         sentences[-1] = f"{sentences[-1]} {rest}"
     elif rest:
         sentences.append(rest)

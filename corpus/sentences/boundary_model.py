@@ -146,6 +146,7 @@ CLASS_AFTER_STOP: Final = WordClasses(
         **{word + mark: f"Opener{mark}" for word in _WORDS_AFTER_STOP["Opener"] for mark in ("", ",")},
         **{word + mark: "common" for word in _COMMON_WORDS for mark in ("", ",")},
         **dict.fromkeys(_WORDS_AFTER_STOP["Figure"], "Figure"),
+        "Strain": "strain",
         **{word + mark: "author" for word in WORD_FAMILIES["author"] for mark in ("", ".", ",", ".,")},
     },
     _PATTERNS_AFTER_STOP,
@@ -295,6 +296,7 @@ _SCORED_AS: Final = {
     "Dr": "Name",
     "Drs": "Word",
     "sense": "latin",
+    "strain": "Word",
     "supplement": "other",
     "target": "Word",
 }
@@ -305,6 +307,8 @@ def decide_by_rule(context: BoundaryContext) -> bool | None:
     """Return True for a boundary, False for none, None if the weights decide."""
     previous_class, class_before, mark, class_after, class_beyond, position = context
     if class_after == "in citation" or (class_after == "dash" and mark[0] == "?"):
+        return False
+    if class_before == "species" and class_after == "strain":  # Genus sp. Strain A-1, in titles
         return False
     if class_before == "sense" and class_after in ("Opener", "Opener,"):
         return True
@@ -317,7 +321,7 @@ def decide_by_rule(context: BoundaryContext) -> bool | None:
     if class_before == "company" and not position:
         is_sentence = class_beyond == "small" and class_after in ("Opener", "Word", "Name")
         return True if is_sentence or class_after in ("Dr", "Drs") else None
-    is_plain = class_after in ("Opener", "Opener,", "Word", "Name", "ACRONYM", "gene")
+    is_plain = class_after in ("Opener", "Opener,", "Word", "Name", "ACRONYM", "gene", "strain")
     return True if previous_class == "supplement" and class_before == "reference" and is_plain else None
 
 

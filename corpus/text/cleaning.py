@@ -47,10 +47,11 @@ def _replace_control(match: re.Match[str]) -> str:
 
 
 def _replace_soft_hyphen(match: re.Match[str]) -> str:
-    # Hyphenation occurs between letters; next to a digit (IL-6, 10-20) it is a real hyphen.
+    # Hyphenation occurs between letters; next to a digit (IL-6, 10-20, "of -6.02") it is a hyphen or a minus.
     before, after = _neighbours(match)
-    is_real_hyphen = before.isalnum() and after.isalnum() and (before.isdigit() or after.isdigit())
-    return "-" if is_real_hyphen else ""
+    is_hyphen = before.isalnum() and after.isalnum() and (before.isdigit() or after.isdigit())
+    is_minus = after.isdigit() and (before.isspace() or before in ("(", "[", "="))
+    return "-" if is_hyphen or is_minus else ""
 
 
 _JOINING_SCRIPT = re.compile("[\u0590-\u1cff\ua800-\uabff]")

@@ -128,7 +128,7 @@ def _entity_to_text(entity: re.Match[str]) -> str:
 LOOKBACK_CHARACTERS: Final = 24
 _MINUS: Final = "[−–‐‑-]"
 _NUMBER = re.compile(rf"\s*(?:{_MINUS}\s?)?\d{{1,4}}(?:\.\d+|{_MINUS}\d{{1,2}})?\s*")
-_FOLD_CHANGE = re.compile(rf"\s*{_MINUS}\s?(?:[Δ∆]{{1,2}}|DD?)C[TtQqPp]\s*")
+_FOLD_CHANGE = re.compile(rf"\s*{_MINUS}\s?(?:[Δ∆△]{{1,2}}|DD?)C[TtQqPp]\s*")
 """The exponent of 2 in the formula of relative expression, 2^−ΔΔCt."""
 _NAME = re.compile(r"\s*\d{1,3}[A-Za-z]\w{0,7}\s*")
 """A superscript that names a variant and whose digits would join those before it: T76K-1^7G8."""

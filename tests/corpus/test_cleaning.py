@@ -56,6 +56,7 @@ CHARACTER_RULES = {
     "soft-hyphens": [
         ("phar\xadma\xadcology", "pharmacology"),
         ("IL\xad6 and 10\xad20 mice", "IL-6 and 10-20 mice"),
+        ("of \xad6.02 (\xad7) kcal", "of -6.02 (-7) kcal"),
         ("p53\xaddependent, sleep\xad", "p53-dependent, sleep"),
     ],
     "spaces": [

@@ -20,6 +20,7 @@ from bioshards.corpus.xml import element_text
         ("10<sup>4</sup>–10<sup>5</sup>", "10^4–10^5"),
         ("10<sup>&#x2212;3</sup>", "10^&#x2212;3"),
         ("2<sup>−ΔΔCt</sup>, 2<sup>-DDCT</sup>, 2<sup>4.2</sup>", "2^−ΔΔCt, 2^-DDCT, 2^4.2"),
+        ("2<sup>-△△CT</sup>", "2^-△△CT"),
         ("a 2<sup>6-1</sup> design", "a 2^6-1 design"),
         ("1 − 0.9<sup>22</sup>", "1 − 0.9^22"),
         ("10<sup>0</sup> to 10<sup>3</sup>", "10^0 to 10^3"),

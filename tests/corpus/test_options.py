@@ -114,7 +114,7 @@ def test_help_has_a_class_before_its_bases_and_the_defaults(capsys: pytest.Captu
 
 def test_options_win_over_a_config_and_a_config_over_a_preset(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
-    config.write_text("size = 7\nfast = false\n")
+    config.write_text("\ufeffsize = 7\nfast = false\n")
     overrides: Overrides[Settings] = Overrides({"size": 9})
     preset = Settings(size=4)
     assert overrides.apply(preset) == Settings(size=9)

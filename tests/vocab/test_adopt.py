@@ -188,6 +188,7 @@ def test_folder_with_tokenizer_json_keeps_its_ids(family: str, tmp_path: Path) -
     tokenizer.enable_truncation(8)
     tokenizer.enable_padding(length=16)
     tokenizer.save(str(source / "tokenizer.json"))
+    (source / "tokenizer.json").write_text("\ufeff" + (source / "tokenizer.json").read_text())
     for name in ("manifest.json", "vocab.txt", "report.json"):
         (source / name).unlink(missing_ok=True)
     folder = adopt(source, tmp_path / "out")

@@ -206,7 +206,8 @@ def _lowers_case(folder: str, tokenizer: Tokenizer | None) -> bool | None:
 
 def _read_tokenizer(path: str) -> Tokenizer:
     try:
-        return Tokenizer.from_file(path)
+        with open(path, encoding="utf-8-sig") as file:
+            return Tokenizer.from_str(file.read())
     except Exception as error:  # tokenizers raises plain Exception
         raise InitialWeightsError(f"{path} cannot be read ({error}). Give another folder") from error
 

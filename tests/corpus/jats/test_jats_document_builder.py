@@ -74,6 +74,17 @@ def test_paragraphs_have_each_heading_once_before_what_is_below_it() -> None:
     assert jats.document(article, PmcConfig(citations="keep", titles=False)).sentences[0] == "We looked [1]."
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"), [({}, "Gulls nest."), ({"citations": "keep"}, "Gulls nest [2, 3].")]
+)
+def test_typed_citations_of_an_article_without_linked_ones(options: Any, sentence: str) -> None:
+    body = "<body><sec><title>Nests</title><p>Gulls nest [2, 3].</p></sec></body>"
+    config = PmcConfig(titles=False, **options)
+    assert jats.document(small_article(1, body=body), config).sentences == [sentence]
+    linked = body.replace("</p>", " Terns do not [<xref ref-type='bibr'>4</xref>].</p>")
+    assert jats.document(small_article(1, body=linked), config).sentences[0] == "Gulls nest [2, 3]."
+
+
 def test_document_of_an_article() -> None:
     assert build_document(BLOCKS) == Document(
         id="pmc:PMC77.2",

@@ -128,6 +128,15 @@ def build_xref(number: str) -> str:
         ("(<xref ref-type='fig'>Figs 1</xref>, <xref ref-type='fig'>2</xref>)", "(Figs 1, 2)"),
         # Footnote marks.
         ("cliffs<xref ref-type='fn'>1</xref>.", "cliffs."),
+        ("cliffs<sup><xref ref-type='other' rid='FN1'>1</xref></sup>.", "cliffs."),
+        ("<xref ref-type='other' rid='box1'>Box 1</xref>.", "Box 1."),
+        # Copernicus leaves numbers to the style sheet.
+        ("(see Table <xref ref-type='table' rid='Ch1.T1'/>)", "(see Table 1)"),
+        (
+            "Figs. <xref ref-type='fig' rid='Ch1.F2'/> and <xref ref-type='fig' rid='Ch1.F12'/>",
+            "Figs. 2 and 12",
+        ),
+        ("see Table 1<xref ref-type='table' rid='tab1'/>.", "see Table 1."),
         ("cliffs<sup><xref ref-type='fn'>1</xref></sup>.", "cliffs."),
         ("cliffs<xref ref-type='fn'><sup>1</sup></xref> and", "cliffs and"),
         ("cliffs<xref ref-type='table-fn'>a</xref>", "cliffs"),

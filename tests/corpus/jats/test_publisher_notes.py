@@ -58,6 +58,7 @@ SENTENCES = {
         "Supplementary data and figures for this paper are available from the IUCr electronic archives.",
         "Additional supporting information may be found in the online version of this article.",
         "Please click here to view a larger version of this figure.",
+        "Source data are available online for this figure.",
     ],
 }
 PROSE = [

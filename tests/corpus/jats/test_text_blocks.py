@@ -272,6 +272,7 @@ REFERENCES = "".join(
             ["Sea, and sky"],
         ),
         ("<speech><speaker>Ode</speaker><p>Gulls.</p><p/><p>Terns.</p></speech>", ["Ode: Gulls. Terns."]),
+        ("<speech><speaker>Ode:</speaker><p>Gulls.</p></speech>", ["Ode: Gulls."]),
         ("<fig><caption><p>(XLSX 12 kb) Gulls.</p></caption></fig>", ["Gulls."]),
         # Marks of links, and tags that are text.
         (
@@ -518,6 +519,7 @@ def test_labels_in_captions_are_headings(caption: str, expected: list[tuple[str,
         "SUPPLEMENTARY INFORMATION",
         "Description of Additional Supplementary Files",
         "Source Data for Figure 5",
+        "Source Data for Figure S5",
         "Peer Review File",
         "Referees’ reports",
         "Reviewer comments",

@@ -291,6 +291,8 @@ def test_caches_are_bounded() -> None:
         "She said “we call it ‘p53’.”| 5mg was given to each.",
         "Songs of gulls.| III. Their nests.| Gulls: II. Eggs.| Gulls--IV. Wings.| It is type IV.| We left.",
         "Level of evidence: II.| We left.| *p<0.05.| **p<0.01.",
+        "Genus sp. Strain A-1.| Gulls nest. (Ode et al., 2031; Roe, 2032)| Terns do not.| (See Ode.)",
+        "Gulls nest. (Ode and Roe 2031).| Terns do not. (Roe, 2032).",
     ],
 )
 def test_boundaries_that_annotated_texts_do_not_teach(marked: str) -> None:

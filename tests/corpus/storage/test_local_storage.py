@@ -229,6 +229,8 @@ def test_json_that_cannot_be_encoded_leaves_the_folder_unchanged(tmp_path: Path)
     with pytest.raises(TypeError):
         FILES.write_json(str(path), [object()])
     assert FILES.read_json(str(path)) == [1]
+    path.write_text("\ufeff[2]")
+    assert FILES.read_json(str(path)) == [2]
     assert list_all_files(tmp_path) == ["m.json"]
 
 

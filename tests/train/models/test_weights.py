@@ -193,9 +193,10 @@ def test_checkpoint_of_another_casing_is_refused(tmp_path: Path) -> None:
         "bert", model, own
     )
     pieces = make_wordpiece(*WORDS).get_vocab()
+    (own / "tokenizer.json").write_text("\ufeff" + (own / "tokenizer.json").read_text())
     (model / "tokenizer.json").unlink()
-    (model / "vocab.txt").write_text("\n".join(sorted(pieces, key=pieces.__getitem__)))
-    (model / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    (model / "vocab.txt").write_text("\ufeff" + "\n".join(sorted(pieces, key=pieces.__getitem__)))
+    (model / "tokenizer_config.json").write_text('\ufeff{"do_lower_case": false}')
     assert "that is cased" in read_load_error("bert", model, own)
     (model / "tokenizer_config.json").write_text('{"do_lower_case": true}')
     assert load_lines("bert", model, own) == []
