@@ -62,7 +62,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Compiled code is kept, whatever the environment says: tests start hundreds of processes.
 PYTEST = OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(PROCESSES) \
   --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(if $(COVERAGE),--cov --cov-append --cov-report=)
-PROCESSES ?= 2
+# A third process uses two cores while others wait for servers and pauses.
+PROCESSES ?= 3
 SEED := $(shell date +%s)
 # Folders with long files first, those with many short ones last, so that no process is left with a long one.
 TESTS := tests/corpus/jats tests/vocab $(filter-out tests/vocab/ tests/corpus/,$(wildcard tests/*/)) \
