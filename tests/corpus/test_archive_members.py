@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from bioshards.corpus import archives
 from bioshards.corpus.archives import iter_members
 from bioshards.corpus.errors import BadFileError
-from bioshards.corpus.jats.article_stream import iter_articles
+from bioshards.corpus.jats.article_stream import MAX_ARTICLE_BYTES, iter_articles
 from bioshards.corpus.xml import decoder
 from tests.support.corpus.archive_bytes import ArchiveFiles, TrickleReader, pack_tar, pack_tar_gz, pack_zip
 from tests.support.memory import measure_peak_memory
@@ -218,7 +218,8 @@ def test_long_names_are_whole(length: int) -> None:
 
 
 def test_entries_that_are_no_articles_are_counted() -> None:
-    files = [("__MACOSX/._PMC1.xml", b"x"), (".xml", b"x"), ("PMC1.xml", FIRST_ARTICLE), ("a.txt", b"x")]
+    others = [("a.txt", b"x"), ("b.txt", b"x")]
+    files = [("__MACOSX/._PMC1.xml", b"x"), (".xml", b"x"), ("PMC1.xml", FIRST_ARTICLE), *others]
     tar = pack_entry("d", b"5") + pack_entry("l.txt", b"2", linkname="a.txt") + pack_tar(files)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
@@ -229,7 +230,7 @@ def test_entries_that_are_no_articles_are_counted() -> None:
     for data, name in ((tar, "a.tar"), (out.getvalue(), "a.zip")):
         skipped: Counter[str] = Counter()
         assert [member.name for member in iter_members(io.BytesIO(data), name, skipped)] == ["PMC1.xml"]
-        assert skipped == {"directory": 1, "link": 1, "hidden file": 2, "other file": 1}, name
+        assert skipped == {"directory": 1, "link": 1, "hidden file": 2, "other file": 2}, name
 
 
 def test_zip_written_to_a_pipe() -> None:
@@ -337,6 +338,13 @@ def test_special_members_of_a_zip_are_rejected() -> None:
         assert list_member_errors(packed, "a.zip") == [("PMC1.xml", "unsupported-compression")]
 
 
+def test_errors_quote_200_characters_of_a_name() -> None:
+    name = "n" * 300
+    data = pack_entry(f"{name}.xml", b"2", linkname="a") + pack_entry(f"{name}.zip", b"0", b"x") + END_OF_TAR
+    errors = [member.error for member in iter_members(io.BytesIO(data), "a.tar")]
+    assert [error and error.detail.split()[0] for error in errors] == [repr(name[:200])] * 2
+
+
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_hostile_names_are_rejected_and_the_rest_is_read(name: str) -> None:
     files = [("PMC7.xml", FIRST_ARTICLE), (name, FIRST_ARTICLE), ("PMC8.xml", SECOND_ARTICLE)]
@@ -369,6 +377,7 @@ def test_zero_byte_in_a_name_does_not_hide_its_suffix() -> None:
 
 
 def test_large_members_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert archives.MAX_MEMBER_BYTES == MAX_ARTICLE_BYTES
     monkeypatch.setattr(archives, "MAX_MEMBER_BYTES", 1000)
     files = [("PMC1.xml", b"x" * 1001), ("PMC1.pdf", b"x" * 5000), ("PMC2.xml", b"x" * 1000)]
     for name, pack in MAIN_PACKERS.values():
@@ -562,6 +571,13 @@ def test_archive_format_follows_the_file_name() -> None:
     assert read_archive_error(pack_tar(FILES), "a.zip").reason == "not-an-archive"
 
 
+def test_size_of_a_tar_member_as_a_binary_number() -> None:
+    """GNU tar writes that of a file of 8 GiB and more so."""
+    size, padding = b"\x80" + len(FIRST_ARTICLE).to_bytes(11), bytes(-len(FIRST_ARTICLE) % 512)
+    data = pack_header(start=SIZE, field=size) + FIRST_ARTICLE + padding + END_OF_TAR
+    assert unpack(data, "a.tar") == [("PMC1.xml", FIRST_ARTICLE)]
+
+
 def test_zip64() -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive, archive.open("PMC1.xml", "w", force_zip64=True) as file:
@@ -637,6 +653,16 @@ def test_zip_bomb_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     assert measure_peak_memory(lambda: read_archive_error(bomb, "a.zip")) < 9_000_000
     assert read_archive_error(bomb, "a.zip").reason == "bomb"
     assert read_archive_error(bomb, "a.zip", read=False).reason == "bomb"
+
+
+def test_ratio_of_a_zip_is_of_its_file_and_all_its_articles(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [("PMC1.xml", bytes(600)), ("PMC2.xml", bytes(400))]
+    data = pack_zip(files)
+    monkeypatch.setattr(decoder, "RATIO_EXEMPT_BYTES", 0)
+    monkeypatch.setattr(decoder, "MAX_COMPRESSION_RATIO", 1000.1 / len(data))
+    assert unpack(data, "a.zip") == files
+    monkeypatch.setattr(decoder, "MAX_COMPRESSION_RATIO", 999.9 / len(data))
+    assert read_archive_error(data, "a.zip").reason == "bomb"
 
 
 def test_zip_directory_is_bounded_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
