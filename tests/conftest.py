@@ -8,6 +8,7 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,7 @@ from tests.support.corpus import manifests
 from tests.support.fork_server import run_beam
 from tests.support.outputs import load_manifest
 from tests.support.real_data import DATA
+from tests.support.shared_folders import build_once
 
 settings.load_profile(hypothesis_profiles.NAME)
 
@@ -149,19 +151,18 @@ def run_pmc() -> Callable[..., int]:
 @pytest.fixture(scope="session")
 def full_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The output of the sample's articles, dropped ones kept."""
-    output = tmp_path_factory.mktemp("full-text") / "out"
-    completed = run_beam("run", "pmc_to_shards", "--workers", 1, "--keep-dropped", "--output", output)
-    assert completed.returncode == 0, completed.stderr
-    return output
+    return build_once(tmp_path_factory, "full-text", partial(_run_on_sample, "pmc_to_shards")) / "out"
 
 
 @pytest.fixture(scope="session")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sample's output, dropped documents kept: what every other way of running must equal."""
-    output = tmp_path_factory.mktemp("reference") / "out"
-    completed = run_beam("run", "pubmed_to_shards", "--workers", 1, "--keep-dropped", "--output", output)
+    return build_once(tmp_path_factory, "reference", partial(_run_on_sample, "pubmed_to_shards")) / "out"
+
+
+def _run_on_sample(pipeline: str, folder: Path) -> None:
+    completed = run_beam("run", pipeline, "--workers", 1, "--keep-dropped", "--output", folder / "out")
     assert completed.returncode == 0, completed.stderr
-    return output
 
 
 @pytest.fixture(scope="session")
