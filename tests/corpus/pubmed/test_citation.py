@@ -86,10 +86,18 @@ def test_mesh_heading_with_an_entity_in_one_name_has_all_names() -> None:
 
 
 def test_title_before_the_journal() -> None:
-    date = "<Journal><JournalIssue><PubDate><Year>2001</Year></PubDate></JournalIssue></Journal>"
+    date = (
+        "<Journal><JournalIssue><PubDate><Year>2001</Year></PubDate></JournalIssue>"
+        "<ISOAbbreviation>J Gulls</ISOAbbreviation></Journal>"
+    )
     title = "<ArticleTitle>First.</ArticleTitle>"
     record = "<MedlineCitation><PMID>5</PMID><Article>{}<Language>eng</Language></Article></MedlineCitation>"
-    assert parse_record(record.format(title + date)) == parse_record(record.format(date + title))
+    first, last = (
+        parse_citation(record.format(xml).encode(), columns={"journal_abbreviation"})
+        for xml in (title + date, date + title)
+    )
+    assert first == last
+    assert first.columns.journal_abbreviation == "J Gulls"
 
 
 def test_record_with_only_a_pmid() -> None:
