@@ -178,6 +178,7 @@ _PARAGRAPH_KINDS: Final = (
     ),
     ("licence-note", "open access: this is an open[- ]access article|springer nature or its licensor"),
     ("publisher-note", "please see later in the article for the editors['’] summary"),
+    ("review-note", r"\[version \d+; (?:awaiting|peer review|referees)[^\[\]]*\]\Z"),
 )
 _PARAGRAPH_OPENINGS: Final = (
     ("citation-note", _OWN_CITATION.fullmatch),
@@ -185,7 +186,9 @@ _PARAGRAPH_OPENINGS: Final = (
     ("publisher-note", _PUBLISHER_HEADING.match),
 )
 """Openings of notes of several sentences, or of an abstract, whose other notes cleaning removes."""
-_PARAGRAPH_START_LIST: Final = "CITA Cita Cite Como Cómo How_ Open Plea Publ Reco Spri Sugg Supp This To_c"
+_PARAGRAPH_START_LIST: Final = (
+    "CITA Cita Cite Como Cómo How_ Open Plea Publ Reco Spri Sugg Supp This To_c [ver"
+)
 _PARAGRAPH_STARTS: Final = frozenset(start.replace("_", " ") for start in _PARAGRAPH_START_LIST.split())
 """First letters of such paragraphs, a fast prefilter."""
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")

@@ -91,7 +91,7 @@ _PATTERNS_AFTER_STOP: Final = {
     "“Word": r"[\"'“‘«][A-Z].*",
     "“": r"[\"'“‘«].*",
     "genotype": r"[+−–-]+/.*",
-    "mark": r"[*†‡§¶•●■]+.*",
+    "mark": r"[*†‡§¶•●■]+.*|#+:",
     "sign": r"[#±×÷<>=~≈≤≥%‰°/+–−-].*",
 }
 """Classes of words after a full stop outside the tables."""

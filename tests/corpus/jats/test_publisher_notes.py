@@ -127,6 +127,8 @@ def test_prose_stays(text: str) -> None:
         ("Gull Lett 2031, 8(Suppl 1):P-40", "", "citation-note"),
         ("This content of the nests has been eaten.", "Results", None),
         ("Received: 3 May 2031", "", "review-note"),
+        ("[version 2; peer review: 1 approved, 1 not approved]", "", "review-note"),
+        ("[version 2] of the nests", "", None),
         ("We publish what gulls say.", "Results", None),
     ],
 )

@@ -290,7 +290,7 @@ def test_caches_are_bounded() -> None:
         "Are books free? – A review.| How can this be? - A place you may miss.",
         "She said “we call it ‘p53’.”| 5mg was given to each.",
         "Songs of gulls.| III. Their nests.| Gulls: II. Eggs.| Gulls--IV. Wings.| It is type IV.| We left.",
-        "Level of evidence: II.| We left.| *p<0.05.| **p<0.01.",
+        "Level of evidence: II.| We left.| *p<0.05.| **p<0.01.| #: P < 0.05 vs. Sham.| ##: P < 0.01.",
         "Genus sp. Strain A-1.| Gulls nest. (Ode et al., 2031; Roe, 2032)| Terns do not.| (See Ode.)",
         "Gulls nest. (Ode and Roe 2031).| Terns do not. (Roe, 2032).",
     ],
