@@ -7,10 +7,10 @@ of invented sentences, with a vocabulary built on it as users build theirs.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import itertools
 import random
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from bioshards.corpus.output.output_layout import SPLITS
 from bioshards.corpus.shards import document_shards
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli
+from bioshards.vocab import __main__ as vocab
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
 from tests.support.outputs import load_manifest
 from tests.support.vocab.tiny_tokenizers import SPECIAL_TOKENS, make_wordpiece
@@ -178,18 +179,10 @@ def write_articles(folder: Path, **numbers_by_shard: range) -> Path:
 
 def build_vocabulary(folder: Path, *inputs: Path, options: Sequence[str] = ("--size", "300")) -> Path:
     """Build a vocabulary on directories."""
-    argv = [
-        sys.executable,
-        "-m",
-        "bioshards.vocab",
-        "build",
-        *map(str, inputs),
-        "--output",
-        str(folder),
-        *options,
-    ]
-    completed = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert completed.returncode == 0, completed.stderr
+    argv = ["build", *map(str, inputs), "--output", str(folder), *options]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as stderr:
+        code = vocab.main(argv)
+    assert code == 0, stderr.getvalue()
     return folder
 
 
