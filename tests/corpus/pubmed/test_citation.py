@@ -113,6 +113,7 @@ def test_record_with_only_a_pmid() -> None:
         ("<PMID Version='2'>17</PMID>", (17, 2)),
         ("<PMID\n Version = '2' >17</PMID>", (17, 2)),
         ('<PMID Version="03"> 17\n</PMID>', (17, 3)),
+        ("<PMID Version='9999'>17</PMID>", (17, 9999)),
         ("\n<PMID Version='1'>2147483647</PMID >", (2147483647, 1)),
         (f"<PMID{' ' * 500}Version='2'>17</PMID>", (17, 2)),
     ],
