@@ -94,6 +94,7 @@ _REVIEW = re.compile(
   | peer (?: \s review (?: er )? )? \s reports? \s (?: is | are ) \s available \W* $
   | a \s (?: transparent \s )? peer \s review \s file \s is \s available \W* $
   | provenance (?: \s and \s peer \s review )? \W+ (?: not \s )? commissioned \b
+  | (?: peer \s review \W+ )? externally \s peer [ -] reviewed \W* $
   | (?: not \s )? commissioned [;,] \s (?: not \s )? (?: externally | internally ) \s peer
   | the \s (?: reviewers? | handling \s editor ) \b .{0,120} \s declared \b .{0,160}
       \b (?: affiliations? | co-?authorship | collaborations? ) \b
@@ -200,7 +201,7 @@ _EDITORIAL_NOTE = re.compile(
     rf"""
     (?: (?: Academic | Associate | Communicating | Guest | Handling | Section | Subject ) \s )?
       [Ee]ditors? \s? : (?: [^.?!] | \b[A-Z]\. )*
-  | Edited \s by :? (?: [^.?!] | \b[A-Z]\. )*
+  | \(? (?: Copye | E )dited \s by :? (?: [^.?!] | \b[A-Z]\. )*
   | (?: (?: Received | Revised | Accepted | Published ) (?: \s for \s Publication | \s online )? :?
         \s {_DATE} [.;,]? \s? )+ (?: doi: \S+ )?
   | {_DATE}
@@ -208,7 +209,22 @@ _EDITORIAL_NOTE = re.compile(
     re.VERBOSE,
 )
 _EDITORIAL_STARTS: Final = frozenset(
-    ("Acad", "Acce", "Asso", "Comm", "Edit", "Gues", "Hand", "Publ", "Rece", "Revi", "Sect", "Subj")
+    (
+        "(Cop",
+        "Acad",
+        "Acce",
+        "Asso",
+        "Comm",
+        "Copy",
+        "Edit",
+        "Gues",
+        "Hand",
+        "Publ",
+        "Rece",
+        "Revi",
+        "Sect",
+        "Subj",
+    )
 )
 """First letters of such notes, a fast prefilter; a date alone begins with a digit or is shorter."""
 _MAX_EDITORIAL_NOTE: Final = 120
@@ -252,7 +268,7 @@ _SENTENCE_START = re.compile(
   | if \s | no \s | to \s | by \s | non-? | see | for \s | any \s | as \s a | all \s | some \s | an? \s
   | article | permission | please | reprint | open | copyright | spring | mdpi | wiley | such \s mat
   | click | technical | journal | peer | provenance | commissioned | not \s com | check | disclaimer
-  | further | source \s data | \(c\)
+  | externally | further | source \s data | \(c\)
     """,
     re.VERBOSE,
 )

@@ -46,6 +46,7 @@ SENTENCES = {
         "Provenance and peer review: Not commissioned; externally peer reviewed.",
         "The reviewer AO and handling Editor declared their shared affiliation.",
         "A peer review file is available.",
+        "Peer review: Externally peer reviewed.",
         "A correction to this article is available online at https://example.org/1.",
     ],
     "supplement-note": [
@@ -127,6 +128,7 @@ def test_prose_stays(text: str) -> None:
         ("Gull Lett 2031, 8(Suppl 1):P-40", "", "citation-note"),
         ("This content of the nests has been eaten.", "Results", None),
         ("Received: 3 May 2031", "", "review-note"),
+        ("(Copyedited by Ode A, Roe B)", "", "review-note"),
         ("[version 2; peer review: 1 approved, 1 not approved]", "", "review-note"),
         ("[version 2] of the nests", "", None),
         ("We publish what gulls say.", "Results", None),
