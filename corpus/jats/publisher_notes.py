@@ -168,9 +168,9 @@ _DOI = re.compile(r"doi\W.{0,20}\b10\.\d{4}", re.IGNORECASE)
 _PUBLISHER_HEADING = re.compile(r"\W*publisher['’]?s (?:disclaimer|note)s?\W*", re.IGNORECASE)
 _REVIEW_HEADING = re.compile(r"\W*(?:peer review information|pre-?publication history)\W*", re.IGNORECASE)
 _HEADING_KINDS: Final = (
-    ("publisher-note", _PUBLISHER_HEADING),
-    ("review-note", _REVIEW_HEADING),
-    ("citation-note", _CITATION_HEADING),
+    ("publisher-note", _PUBLISHER_HEADING.fullmatch),
+    ("review-note", _REVIEW_HEADING.fullmatch),
+    ("citation-note", _CITATION_HEADING.fullmatch),
 )
 _PARAGRAPH_KINDS: Final = (
     (
@@ -208,24 +208,8 @@ _EDITORIAL_NOTE = re.compile(
     """,
     re.VERBOSE,
 )
-_EDITORIAL_STARTS: Final = frozenset(
-    (
-        "(Cop",
-        "Acad",
-        "Acce",
-        "Asso",
-        "Comm",
-        "Copy",
-        "Edit",
-        "Gues",
-        "Hand",
-        "Publ",
-        "Rece",
-        "Revi",
-        "Sect",
-        "Subj",
-    )
-)
+_EDITORIAL_START_LIST: Final = "(Cop Acad Acce Asso Comm Copy Edit Gues Hand Publ Rece Revi Sect Subj"
+_EDITORIAL_STARTS: Final = frozenset(_EDITORIAL_START_LIST.split())
 """First letters of such notes, a fast prefilter; a date alone begins with a digit or is shorter."""
 _MAX_EDITORIAL_NOTE: Final = 120
 
@@ -309,8 +293,8 @@ def _classify_heading(heading: str) -> str | None:
     """Return the kind of the notes under a heading, or None. Most headings come again and again."""
     if len(heading) > _MAX_HEADING:
         return None
-    for kind, pattern in _HEADING_KINDS:
-        if pattern.fullmatch(heading):
+    for kind, match in _HEADING_KINDS:
+        if match(heading):
             return kind
     return None
 

@@ -215,13 +215,12 @@ _WORD_ENDING = re.compile(
     r"|cancers?|diseases?|disorders?|tumou?rs?"
 )
 _MAX_WORD_LENGTH: Final = 40
-_BRACKET: Final = r"\[[1-9]\d?\d?(?:\s?[,;–-]\s?[1-9]\d?\d?)*\]"
+_BRACKET: Final = r"\[[1-9]\d{0,2}+(?:\s?[,;–-]\s?[1-9]\d{0,2}+)*+\]"
 _IN_BRACKETS = re.compile(rf"\s?{_BRACKET}(?:,?\s?{_BRACKET})*(?:(?=[\s,;:)]|\Z)|(\.))")
 _CITED_WORD = re.compile(
     r"(?:(?<![\w-])[A-Za-z][a-zà-ÿ-]*[a-zà-ÿ]{3}|\b(?:[A-Z]{3,}|al\.)|[a-z]{3}[”\"']|\b(?:19|20)\d\d[a-z]?\))\Z"
 )
 _CITED_STOP = re.compile(r"[a-z]{4}\.\Z")
-_NUMBER_AND_UNIT = re.compile(r"\d\S*\s[^\s\d]+\Z")
 _NOUN_OR_STATISTIC = re.compile(
     r"\b(?:[Aa]fter|[Aa]ged?|also|[Bb]etween|[Ff]ollowing|[Ff]rom|[Ii]nterval|IQR|[Ll]ike|[Mm]eans?|[Mm]edians?"
     r"|[Oo]f|[Pp]er|[Qq]uartiles?|[Rr]ang(?:e[ds]?|ing)|[Rr]atios?|[Rr]ef(?:erence)?s?|[Ss]cales?|[Ss]cores?|SDs?"
@@ -245,12 +244,17 @@ def _keep_range(numbers: re.Match[str]) -> str:
     else:
         is_citation = (
             _CITED_WORD.search(before) is not None
-            and not _NUMBER_AND_UNIT.search(before)
+            and not _is_amount(before.split())
             and not _NOUN_OR_STATISTIC.search(before)
         )
     if not is_citation:
         return numbers[0]
     return "" if before.endswith(".") else numbers[1] or ""
+
+
+def _is_amount(words: list[str]) -> bool:
+    """Return True if words end in a number and its unit: "for 6 months"."""
+    return len(words) > 1 and any(map(str.isdigit, words[-2])) and not any(map(str.isdigit, words[-1]))
 
 
 def remove_reference_numbers(text: str) -> str:
