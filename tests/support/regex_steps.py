@@ -136,7 +136,15 @@ class StepCounter:
 
     def _branch(self, argument: Any, flags: int) -> Matcher:
         branches = [self._sequence(nodes, flags) for nodes in argument[1]]
-        return lambda position, then: any(branch(position, then) for branch in branches)
+
+        def match(position: int, then: Continuation) -> bool:
+            # any() would be a frame of C, of which Python 3.12 allows few.
+            for branch in branches:  # noqa: SIM110
+                if branch(position, then):
+                    return True
+            return False
+
+        return match
 
     def _subpattern(self, argument: Any, flags: int) -> Matcher:
         group, added, removed, nodes = argument
