@@ -103,11 +103,8 @@ class ArticleDocumentBuilder:
         document = None
         if drop_reason is None or keep_dropped:
             blocks = text_blocks.extract_blocks(tree, config, dropped)
-            if config.citations != "keep" and b"bibr" not in xml:  # typed, without links
-                blocks = [
-                    block._replace(text=remove_bracketed_numbers(block.text)) if "[" in block.text else block
-                    for block in blocks
-                ]
+            if config.citations != "keep" and b"bibr" not in xml:
+                blocks = list(map(_remove_typed_citations, blocks))
             text_drop_reason, document = self.build_document(metadata, has_body, blocks, file, position)
             for name, num_characters in dropped.items():
                 document.removed_characters[f"{DROPPED_PART_PREFIX}{name}"] = num_characters
@@ -318,6 +315,13 @@ def _count_original(article: etree._Element, dropped: DroppedText) -> None:
     """Count the text of an article that is read in its translation."""
     for child in article.iterchildren("front", "body", "back", "floats-group", "floats-wrap"):
         count_dropped(child, dropped)
+
+
+def _remove_typed_citations(block: TextBlock) -> TextBlock:
+    """Remove citations by number from a block of an article that links none; cells of tables stay."""
+    if block.part == "table" or "[" not in block.text:
+        return block
+    return block._replace(text=remove_bracketed_numbers(block.text))
 
 
 def _language_of(element: etree._Element) -> str:

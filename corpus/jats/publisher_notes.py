@@ -247,8 +247,8 @@ _SENTENCE_START = re.compile(
     r"""
     (?: the \s )? (?: creative | data | full | images | use, | costs? | manuscript | opinions | publisher
         | statements | views | reviewer | handling | supp | addi | elec | on-?line | foll )
-  | th[ei] s? [a-z]* \s (?: is | are | \w+ \s )? (?: a | article | licen | manuscript | materials? | paper
-        | publication | work )
+  | this \s (?: is \s an?
+        | (?: \w+ \s )? (?: article | licen | manuscript | material | paper | publication | work ) )
   | if \s | no \s | to \s | by \s | non-? | see | for \s | any \s | as \s a | all \s | some \s | an? \s
   | article | permission | please | reprint | open | copyright | spring | mdpi | wiley | such \s mat
   | click | technical | journal | peer | provenance | commissioned | not \s com | check | disclaimer

@@ -99,8 +99,8 @@ def _mark_references(blocks: list[TextBlock]) -> list[TextBlock]:
     marked = list(blocks)
     for index, block in enumerate(blocks):
         text = block.text
-        is_short = len(text) <= text_rules.MAX_REFERENCE_TITLE or text[0] in "Rr"
-        if is_short and text[:1] in _REFERENCE_STARTS and block.part != "title":
+        may_be_title = len(text) <= text_rules.MAX_REFERENCE_TITLE or text[0] in "Rr"
+        if may_be_title and text[:1] in _REFERENCE_STARTS and block.part != "title":
             end = index + _count_references(blocks, index)
             marked[index:end] = [other._replace(part=REFERENCES_PART) for other in blocks[index:end]]
     return marked

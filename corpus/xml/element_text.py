@@ -8,7 +8,7 @@ has seen.
 
 ``10<sup>6</sup>`` becomes "10^6", as in formulas (mathml.py). A number is never joined to another without a
 mark: it would be the number 106. Charges, isotopes, ordinals and letters ("Ca2+", "H218O", "1st") are joined
-as they are. Numbers of citations, ``adults<sup>1,2</sup>``, are removed.
+as they are. Numbers of citations, ``adults<sup>1,2</sup>``, are removed; ``37<sup>o</sup>C`` becomes "37°C".
 """
 
 from __future__ import annotations

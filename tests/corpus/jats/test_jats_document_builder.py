@@ -81,6 +81,9 @@ def test_typed_citations_of_an_article_without_linked_ones(options: Any, sentenc
     body = "<body><sec><title>Nests</title><p>Gulls nest [2, 3].</p></sec></body>"
     config = PmcConfig(titles=False, **options)
     assert jats.document(small_article(1, body=body), config).sentences == [sentence]
+    row = "<table-wrap><table><tr><td>Gulls [2]</td></tr></table></table-wrap>"
+    cells = jats.document(small_article(1, body=body.replace("<p>", f"{row}<p>")), PmcConfig(tables="text"))
+    assert "Gulls [2]" in cells.sentences
     linked = body.replace("</p>", " Terns do not [<xref ref-type='bibr'>4</xref>].</p>")
     assert jats.document(small_article(1, body=linked), config).sentences[0] == "Gulls nest [2, 3]."
 
