@@ -73,7 +73,7 @@ def run_gcs() -> Iterator[EmulatedStore]:
 def run_s3() -> Iterator[EmulatedStore]:
     """Run S3 in memory, with an empty bucket."""
     port = find_free_port()
-    with _run([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], port):
+    with _run([sys.executable, "-m", "tests.support.cloud.moto_server", str(port)], port):
         endpoint = f"http://127.0.0.1:{port}"
         urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{BUCKET}", method="PUT")).close()
         options = ["--s3_access_key_id=x", "--s3_secret_access_key=y", "--s3_region_name=us-east-1"]
