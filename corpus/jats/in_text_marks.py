@@ -28,6 +28,8 @@ NOTE_FRAME: Final = "\ufdd3"
 """Frame of a superscript that may be the mark of a note."""
 FORMULA_MARK: Final = "\ufdd4"
 """Mark of a formula or symbol without text, which a word replaces."""
+HEADING_FRAME: Final = "\ufdd5"
+"""Frame of the heading that a paragraph begins with, or that it is."""
 RESERVED_MARKS: Final = (CITATION_MARK, REMOVAL_MARK, GAP_MARK, NOTE_FRAME, FORMULA_MARK)
 
 # Citations

@@ -19,6 +19,7 @@ from bioshards.corpus.jats.in_text_marks import (
     CITATION_MARK,
     CITATION_XREF_TYPES,
     FORMULA_MARK,
+    HEADING_FRAME,
     NOTE_FRAME,
     REMOVAL_MARK,
 )
@@ -112,6 +113,8 @@ def join_pieces(pieces: TextPieces) -> str:
     else:
         if CITATION_MARK in text or REMOVAL_MARK in text:
             text = in_text_marks.remove_marks(text)
+        if HEADING_FRAME in text:
+            text = text.replace(HEADING_FRAME, "")
         if NOTE_FRAME in text:
             text = in_text_marks.remove_note_marks(text)
         if "▸" in text or in_text_marks.LINK_SIGN in text:

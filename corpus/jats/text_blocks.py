@@ -26,7 +26,7 @@ from bioshards.corpus.jats.filters import (
     REFERENCES_PART,
     PmcConfig,
 )
-from bioshards.corpus.jats.in_text_marks import FORMULA_MARK, GAP_MARK
+from bioshards.corpus.jats.in_text_marks import FORMULA_MARK, GAP_MARK, HEADING_FRAME
 from bioshards.corpus.jats.inline import (
     CITED_WORKS,
     PRESENTATION_ELEMENTS,
@@ -124,22 +124,30 @@ def _is_below(block: TextBlock, other: TextBlock) -> bool:
 
 def _join_headings(blocks: list[TextBlock]) -> list[TextBlock]:
     """Make a paragraph that is only a heading the heading of those after it in its section."""
-    if not any(
-        len(block.text) <= text_rules.MAX_PARAGRAPH_HEADING and text_rules.is_heading(block.text)
-        for block in blocks
-    ):
+    if not any(map(_is_heading, blocks)):
         return blocks
     joined = []
-    heading: TextBlock | None = None
+    pending: list[TextBlock] = []
+    is_after_heading = False
     for block, following in itertools.zip_longest(blocks, blocks[1:]):
-        if text_rules.is_heading(block.text) and following is not None and _is_beside(block, following):
-            heading = block
-        elif heading is None or not _is_beside(block, heading):
-            heading = None
-            joined.append(block)
-        else:
-            joined.append(block._replace(headings=(*block.headings, heading.text.rstrip(":."))))
+        if _is_heading(block) and following is not None and _is_beside(block, following):
+            pending = [*pending, block] if is_after_heading else [block]
+            is_after_heading = True
+            continue
+        if pending and not _is_beside(block, pending[0]):
+            pending = []
+        headings = [heading.text.strip(f"{HEADING_FRAME}:.") for heading in pending]
+        text = block.text.removeprefix(HEADING_FRAME)  # a heading of nothing
+        joined.append(TextBlock(block.part, (*block.headings, *headings), text))
+        is_after_heading = False
     return joined
+
+
+def _is_heading(block: TextBlock) -> bool:
+    text = block.text
+    return text[0] == HEADING_FRAME or (
+        len(text) <= text_rules.MAX_PARAGRAPH_HEADING and text_rules.is_heading(text)
+    )
 
 
 def _is_beside(block: TextBlock, other: TextBlock) -> bool:
@@ -202,6 +210,8 @@ def _mark_publisher_notes(blocks: list[TextBlock]) -> list[TextBlock]:
 
 
 _PARTS_WITHOUT_NOTES: Final = frozenset({"title", "table", REFERENCES_PART})
+_PARTS_WITHOUT_HEADINGS: Final = frozenset({"caption", "footnote", "table", "glossary"})
+"""Parts in which marked text at the start of a paragraph is a title or label that stays in the text."""
 _REFERENCE_STARTS: Final = frozenset("(0123456789BCFLNRSWbcflnrsw[")
 """First characters of titles of references, a fast prefilter."""
 _ABSTRACT_PARTS: Final = frozenset({"abstract", "summary", "other-abstract", "translated-abstract"})
@@ -507,9 +517,11 @@ class _ArticleWalker:
     def _add_paragraph(self, paragraph: etree._Element, part: str, headings: Headings) -> None:
         """Add a paragraph: one block, or several if it contains lists and the like."""
         if not len(paragraph):
-            self._add_block(part, headings, join_pieces([paragraph.text or ""]))
+            text, headings = self._split_framed_heading(paragraph, part, headings)
+            self._add_block(part, headings, join_pieces([text]))
             return
-        pieces: TextPieces = [paragraph.text or ""]
+        text, headings = self._split_framed_heading(paragraph, part, headings)
+        pieces: TextPieces = [text]
         footnotes = []
         for child in paragraph:
             tag = child.tag
@@ -542,6 +554,25 @@ class _ArticleWalker:
         self._add_block(part, headings, join_pieces(pieces))
         for footnote in footnotes:
             self._add_footnote(footnote, part, headings)
+
+    def _split_framed_heading(
+        self, paragraph: etree._Element, part: str, headings: Headings
+    ) -> tuple[str, Headings]:
+        """Return the text before the first child, and the headings with the one that the text begins with.
+
+        A heading that is the whole paragraph is added as a block that begins with its frame.
+        """
+        text = paragraph.text or ""
+        if not text.startswith(HEADING_FRAME) or part in _PARTS_WITHOUT_HEADINGS:
+            return text, headings
+        _, heading, rest = text.split(HEADING_FRAME)
+        heading = join_pieces([heading])
+        if text_rules.is_reference_title(heading) or text_rules.is_note(heading):
+            return text, headings
+        if rest.strip() or len(paragraph):
+            return rest, (*headings, heading.rstrip(".:"))
+        self._add_block(part, headings, HEADING_FRAME + heading)
+        return "", headings
 
     def _walk_first_alternative(self, element: etree._Element, part: str, headings: Headings) -> None:
         """Walk the first alternative that has text."""

@@ -124,6 +124,27 @@ def split_run_in_heading(text: str) -> tuple[str, str]:
     return text[:end], rest.removeprefix(" ")
 
 
+_MAX_TITLE_WORDS: Final = 12
+_TITLE_START = re.compile(r"(?:[•➢–-] ?|\(?[\divx]{1,4}[.):]{0,2} )?[^\W\d_a-z][\w-]")
+_SENTENCE_WORDS = re.compile(
+    r"\b(?:i|we|you|he|she|it|they|this|these|that|there|which|who|not|et al"
+    r"|is|are|was|were|be|been|being|has|have|had|do|does|did|can|could|may|might|will|would|shall|should|must"
+    r"|let|see|show(?:s|ed)?|found|made|used|(?:increas|reduc|decreas|induc)e[sd]|affects?|requires?"
+    r"|[a-z]{3,}(?:ates|izes|ifies))\b|\A(?:avoid|consider|continue|ensure|make|provide)\b|[!?@]|https?:|www\.",
+    re.IGNORECASE,
+)
+
+
+def is_title(text: str) -> bool:
+    """Return True if a text in bold or italics is worded as a heading is: short, and without a verb."""
+    return (
+        text.count(" ") < _MAX_TITLE_WORDS
+        and text[-1:] != ","
+        and _TITLE_START.match(text) is not None
+        and _SENTENCE_WORDS.search(text) is None
+    )
+
+
 MAX_PARAGRAPH_HEADING: Final = 50
 _PARAGRAPH_HEADING = re.compile(
     rf"(?:{_RUN_IN_HEADING.pattern}|Change [Hh]istory|Specifications? [Tt]able|Value of the [Dd]ata)[:.]?"

@@ -22,7 +22,14 @@ from lxml import etree
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.jats import in_text_marks
 from bioshards.corpus.jats.elements import DroppedText, add_dropped, count_dropped
-from bioshards.corpus.jats.in_text_marks import CITATION_MARK, CITATION_XREF_TYPES, LINK_SIGN, REMOVAL_MARK
+from bioshards.corpus.jats.in_text_marks import (
+    CITATION_MARK,
+    CITATION_XREF_TYPES,
+    HEADING_FRAME,
+    LINK_SIGN,
+    REMOVAL_MARK,
+)
+from bioshards.corpus.jats.text_rules import is_title
 from bioshards.corpus.xml import element_text
 from bioshards.corpus.xml.element_text import resolve_entities
 
@@ -72,7 +79,7 @@ def parse_article(
         num_bytes = len(trimmed)
         trimmed = _cut_elements(trimmed, name.encode())
         add_dropped(name, num_bytes - len(trimmed), dropped)
-    text = link_citations(trimmed.decode())
+    text = frame_headings(link_citations(trimmed.decode()))
     flat_text = flatten_inline_markup(text) if flatten else text
     try:
         # Few articles have named entities, which are an error to the parser unless they are declared.
@@ -189,6 +196,30 @@ def link_citations(text: str) -> str:
         ),
         text,
     )
+
+
+_MARKED_START = re.compile(
+    r"(<p(?: [^<>]*)?>)\s*+(<(?:bold|italic|underline)(?: [^<>]*)?>(?:<(?:bold|italic)>)?)([^<>]{4,100})"
+    r"((?:</(?:bold|italic|underline)>){1,2})([.:]?)"
+    r"(?:\s*+(?=</p>\s*+<(?:p|list|disp-quote|disp-formula|table-wrap|fig)[ >])"
+    r"|(\s++)(?=(?:<(?:italic|sc)(?: [^<>]*)?>)?[A-Z]))"
+)
+"""A paragraph that begins with marked text; its last group is the blank before other text."""
+
+
+def frame_headings(text: str) -> str:
+    """Frame what is a heading by its markup: ``<p><bold>Gulls.</bold> We``, ``<p><bold>Gulls</bold></p>``."""
+    return _MARKED_START.sub(_frame_heading, text.replace(HEADING_FRAME, "\ufffd"))
+
+
+def _frame_heading(start: re.Match[str]) -> str:
+    tag, opening, content, closing, mark, gap = start.groups()
+    if opening.count("<") != closing.count("<") or not is_title(_unescape(content).strip(" .:")):
+        return start[0]
+    ends_with_stop = (mark or content.rstrip()[-1:]) == "."
+    if ends_with_stop == (gap is None):  # a run-in heading ends with a stop, others do not
+        return start[0]
+    return f"{tag}{HEADING_FRAME}{content.strip()}{mark}{HEADING_FRAME}{gap or ''}"
 
 
 # Simple inline markup
