@@ -168,8 +168,8 @@ class PmcConfig(ArticleConfig):
         Option(
             "latex writes formulas as LaTeX where the article has it, and other displayed ones as text; text "
             "writes displayed formulas as text; another word, as [EQUATION], stands in place of each "
-            f"displayed one, and of inline ones without text, for which {FORMULA_WORD} stands otherwise "
-            "(default: displayed ones are left out, inline ones are text)",
+            f"displayed one, and of inline ones without text (default: {FORMULA_WORD} stands for those in a "
+            "sentence, other displayed ones are left out, inline ones are text)",
             metavar="latex|text|TOKEN",
         ),
     ] = ""

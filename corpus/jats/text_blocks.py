@@ -537,9 +537,12 @@ class _ArticleWalker:
             elif handler is _ArticleWalker._skip:
                 pieces.append(WORD_GAP)
             elif handler is _ArticleWalker._add_displayed_formula:
-                pieces += (WORD_GAP, _get_written_formula(child), WORD_GAP)
-                if _text_after(child)[:1].isupper():
-                    # A sentence ends in the formula, whose stop is removed with it.
+                following = _text_after(child)[:1]
+                before = "".join(pieces).rstrip()
+                word = _get_written_formula(child) or _mark_formula(before, following)
+                pieces += (WORD_GAP, word, WORD_GAP)
+                if following.isupper() or _ends_sentence(before):
+                    # A sentence ends before the formula, or in it: its stop is removed with it.
                     self._add_block(part, headings, join_pieces(pieces))
                     pieces = []
             elif handler in (_ArticleWalker._add_float, _ArticleWalker._add_graphic):
@@ -722,6 +725,23 @@ def _text_after(element: etree._Element) -> str:
     if text or following is None or following.tag not in PRESENTATION_ELEMENTS:
         return text
     return text_content(following).lstrip() or _text_after(following)
+
+
+def _mark_formula(before: str, following: str) -> str:
+    """Return a mark for a displayed formula that its sentence needs: "computed as ▣ where n is".
+
+    Args:
+        before: the paragraph's text before it.
+        following: first character of the text after it, if it is in the paragraph.
+    """
+    if not before or before[-1] == FORMULA_MARK or _ends_sentence(before):
+        return ""
+    is_inside = following.islower() or (following != "" and following in ",;")
+    return FORMULA_MARK if is_inside or before[-1] not in ":;," else ""
+
+
+def _ends_sentence(text: str) -> bool:
+    return text.endswith((".", "!", "?")) and not text.endswith(("i.e.", "e.g."))
 
 
 def _get_written_formula(element: etree._Element) -> str:

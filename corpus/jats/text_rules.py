@@ -125,7 +125,7 @@ def split_run_in_heading(text: str) -> tuple[str, str]:
 
 
 _MAX_TITLE_WORDS: Final = 12
-_TITLE_START = re.compile(r"(?:[•➢–-] ?|\(?[\divx]{1,4}[.):]{0,2} )?[^\W\d_a-z][\w-]")
+_TITLE_START = re.compile(r"(?:[•➢–-] ?|\(?(?:[\divx]{1,4}|[a-h])[.):]{1,2} |[\d.]{1,6} )?[^\W\d_a-z][\w-]")
 _SENTENCE_WORDS = re.compile(
     r"\b(?:i|we|you|he|she|it|they|this|these|that|there|which|who|not|et al"
     r"|is|are|was|were|be|been|being|has|have|had|do|does|did|can|could|may|might|will|would|shall|should|must"

@@ -6,7 +6,8 @@ colon and a blank after it, or with a dash before a capital or a digit (``Method
 are found without a mark too, if the first begins the text: "Aim To see. Methods We looked. Results None.",
 "Objective.To see.Approach.We looked.Significance.None.", "AimTo see.MethodsWe looked.ResultsNone."
 In labelled sections, labels with a colon and no blank are found: "It sleeps.Methods and Results:We looked".
-Those of main parts are found with a blank too, if no label begins the text: "It sleeps. Results: None."
+Those of main parts are found with a blank too, if no label begins the text: "It sleeps. Results: None.", and
+so are names that are a sentence: "It sleeps. Results. None."
 The journals of the American Society for Microbiology print "it sleeps.IMPORTANCE Mice"; PubMed has sections
 with labels that end in a stop and a colon, "A cohort OBJECTIVE.: To see.".
 """
@@ -41,6 +42,11 @@ _LABEL_TAIL: Final = (
 _LABEL = re.compile(
     rf"(?:\A|(?<=[.?!\"'”’)\]:])|(?-i:(?<=[a-z])(?=[A-Z]{{4}})))\s*((?-i:(?=[A-Z])){SECTION_NAME}"
     rf"(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,4}}{_LABEL_TAIL})\s?[:–—-]\Z",
+    re.VERBOSE | re.IGNORECASE,
+)
+_SENTENCE_LABEL = re.compile(
+    rf"(?<=[.?!])\s+((?-i:(?=[A-Z])){SECTION_NAME}"
+    rf"(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,2}})\.\Z",
     re.VERBOSE | re.IGNORECASE,
 )
 _LAST_WORD_LIST = """
@@ -118,8 +124,10 @@ def split_at_labels(text: str) -> list[tuple[str | None, str]] | None:
 def split_at_joined_labels(label: str, text: str) -> list[tuple[str | None, str]] | None:
     """Split a labelled section at labels in it; return None if it has none.
 
-    They are like "OBJECTIVE.: ", ".Results:We" and ". Results: We".
+    They are like "OBJECTIVE.: ", ".Results:We", ". Results: We" and ". Results. We".
     """
+    if sentence_labels := _find_sentence_labels(text):
+        return _make_sections(text, label, sentence_labels)
     if ":" not in text:
         return None
     labels = []
@@ -136,6 +144,20 @@ def split_at_joined_labels(label: str, text: str) -> list[tuple[str | None, str]
             if is_part or not text[end].isspace():
                 labels.append(found)
     return _make_sections(text, label, labels)
+
+
+def _find_sentence_labels(text: str) -> list[re.Match[str]]:
+    """Return the names of sections that are sentences: "It sleeps. Results. None."; none if one begins it."""
+    labels: list[re.Match[str]] = []
+    stop = text.find(". ")
+    if _ends_in_last_word(text, stop) and _UNMARKED_LABEL.match(text):
+        return labels
+    while stop >= 0:
+        if _ends_in_last_word(text, stop):
+            label = _SENTENCE_LABEL.search(text, max(0, stop - _MAX_LABEL_LENGTH), stop + 1)
+            labels += [label] if label else []
+        stop = text.find(". ", stop + 1)
+    return labels
 
 
 def split_at_opening_label(text: str) -> list[tuple[str | None, str]] | None:

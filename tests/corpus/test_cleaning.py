@@ -406,6 +406,17 @@ SECTION_CASES: list[tuple[str, list[Any], list[Any]]] = [
         [("Aim", f"Aim: to see. Results: {SENTENCES}"), NEXT],
         [("Aim", "to see."), ("Results", SENTENCES), NEXT],
     ),
+    # A sentence of a section that is only a name.
+    (
+        "run-in-labels",
+        [("Aim", "To see. Methods. We look. Results and Discussion. 12 mice (19%). It Results. None."), NEXT],
+        [
+            ("Aim", "To see."),
+            ("Methods", "We look."),
+            ("Results and Discussion", "12 mice (19%). It Results. None."),
+            NEXT,
+        ],
+    ),
     (
         "run-in-labels",
         [("DESIGN", "A study (MRI) OBJECTIVE.: To see. A MICE.: of methods.: Two."), NEXT],

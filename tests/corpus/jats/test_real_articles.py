@@ -100,8 +100,8 @@ def results() -> Results:
             lost = prose - collections.Counter(oracle.normalised_words("\n".join(texts)))
             results.lost[name] = sum(lost.values()), sum(prose.values())
         if number % 10 == 0:
-            results.displaced.extend((name, text) for text in find_displaced_blocks(xml, blocks))
-            count += len(blocks)
+            results.displaced.extend((name, text) for text in find_displaced_texts(xml, texts))
+            count += len(texts)
     return results._replace(blocks=count)
 
 
@@ -126,19 +126,19 @@ def iter_headings(blocks: list[TextBlock]) -> Iterator[str]:
         yield path[-1]
 
 
-def find_displaced_blocks(xml: bytes, blocks: list[TextBlock]) -> Iterator[str]:
-    """Yield blocks whose words do not occur in the article in this order and close together."""
+def find_displaced_texts(xml: bytes, texts: list[str]) -> Iterator[str]:
+    """Yield texts whose words do not occur in the article in this order and close together."""
     stream = oracle.normalised_words(oracle.join_text(oracle.parse_article(xml)))
     places = collections.defaultdict(list)
     for place, pair in enumerate(pairwise(stream)):
         places[pair].append(place)
-    for block in blocks:
-        words = oracle.normalised_words(block.text)
+    for text in texts:
+        words = oracle.normalised_words(text)
         if len(words) > 1 and not any(
             is_subsequence(words, stream[place : place + 5 * len(words) + 500])
             for place in places[words[0], words[1]]
         ):
-            yield block.text
+            yield text
 
 
 def is_subsequence(words: list[str], stream: list[str]) -> bool:

@@ -43,7 +43,7 @@ ROWS = [
     "Group: Slow breathing; n: 11; Not known. Lost.",
     "Group: Leaflet; Sleep (h) mean: 5.6 (5.0); Sleep (h) SD: 0.3; beside",
 ]
-DEFAULT = ["Sleep was short Table 1.", "With a_1 < 2 we have and also", "Then we slept."]
+DEFAULT = ["Sleep was short Table 1.", "With a_1 < 2 we have [FORMULA] and also [FORMULA]", "Then we slept."]
 
 
 IMAGES = """Of <inline-formula><graphic/></inline-formula> we know<disp-formula><graphic/></disp-formula> and
@@ -53,7 +53,7 @@ IMAGES = """Of <inline-formula><graphic/></inline-formula> we know<disp-formula>
 @pytest.mark.parametrize(
     ("formula", "text"),
     [
-        ("", "Of [FORMULA] we know and [FORMULA] only."),
+        ("", "Of [FORMULA] we know [FORMULA] and [FORMULA] only."),
         ("text", "Of [FORMULA] we know [FORMULA] and [FORMULA] only."),
         ("latex", "Of [FORMULA] we know [FORMULA] and $x$ only."),
         ("[F]", "Of [F] we know [F] and [F] only."),

@@ -548,9 +548,9 @@ def test_labels_are_no_paragraphs_unless_there_is_no_other_text() -> None:
     assert len(extract_blocks(parse_article(f"{build_front(title)}<body>{labels}</body>"))) == 3
 
 
-def test_displayed_formulas_become_a_blank_or_the_placeholder() -> None:
+def test_displayed_formulas_become_a_word_or_the_placeholder() -> None:
     inside = "<p>where <disp-formula><tex-math>$x$</tex-math></disp-formula> holds.</p>"
-    assert extract_texts(inside) == ["where holds."]
+    assert extract_texts(inside) == ["where [FORMULA] holds."]
     assert extract_texts(inside, formula="[formula]") == ["where [formula] holds."]
     between = "<disp-formula><label>1</label></disp-formula>"
     assert extract_texts(between, formula="[formula]") == ["[formula]"]
@@ -560,9 +560,33 @@ def test_displayed_formulas_become_a_blank_or_the_placeholder() -> None:
 def test_capital_after_a_displayed_formula_begins_a_sentence() -> None:
     formula = "<disp-formula><tex-math>$x$</tex-math></disp-formula>"
     inside = f"<p>Gulls are counted by {formula}{formula} The terns are counted since{formula} they nest.</p>"
-    assert extract_texts(inside) == ["Gulls are counted by", "The terns are counted since they nest."]
+    sentences = ["Gulls are counted by [FORMULA]", "The terns are counted since [FORMULA] they nest."]
+    assert extract_texts(inside) == sentences
     for italic in ("<italic>N</italic>", "<italic toggle='no'>N</italic>"):  # flattened, and not
-        assert extract_texts(f"<p>Gulls are {formula} {italic} is it.</p>") == ["Gulls are", "N is it."]
+        assert extract_texts(f"<p>Gulls are {formula} {italic} is it.</p>") == [
+            "Gulls are [FORMULA]",
+            "N is it.",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("inside", "texts"),
+    [
+        ("Counted as: ▣where n is two.", ["Counted as: [FORMULA] where n is two."]),
+        ("Counted as ▣, where n is two.", ["Counted as [FORMULA], where n is two."]),
+        ("Counted as ▣▣ where n is two.", ["Counted as [FORMULA] where n is two."]),
+        ("Counted, i.e. ▣ where n is two.", ["Counted, i.e. [FORMULA] where n is two."]),
+        ("Counted as ▣", ["Counted as [FORMULA]"]),
+        # Text that needs no word.
+        ("Counted as follows: ▣", ["Counted as follows:"]),
+        ("Counted as follows: ▣ We know.", ["Counted as follows:", "We know."]),
+        ("Gulls are counted (1). ▣ where n is two.", ["Gulls are counted (1).", "where n is two."]),
+        ("▣", []),
+    ],
+)
+def test_a_displayed_formula_is_a_word_where_its_sentence_needs_one(inside: str, texts: list[str]) -> None:
+    formula = "<disp-formula><tex-math>$x$</tex-math></disp-formula>"
+    assert extract_texts(f"<p>{inside.replace('▣', formula)}</p>") == texts
 
 
 NUMBERED = (
