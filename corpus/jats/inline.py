@@ -68,6 +68,7 @@ _NUMBERED_ITEM_NAME = re.compile(
 )
 
 
+DISPLAYED_FORMULAS: Final = ("disp-formula-group", "disp-formula")
 WRITTEN_DISPLAYED_FORMULA: Final = "written-disp-formula"
 """Tag of a displayed formula whose content is the text to write (:func:`write_formulas`)."""
 PRESENTATION_ELEMENTS: Final = frozenset({"italic", "bold", "sub", "sc", "underline", "monospace"})
@@ -378,7 +379,6 @@ def _is_blank_at(leaf: etree._Element, end: int) -> bool:
 # Written formulas
 
 _WRITTEN_INLINE_FORMULA: Final = "written-inline-formula"
-_DISPLAYED_FORMULAS: Final = ("disp-formula-group", "disp-formula")
 _LATEX_DOCUMENT: Final = re.compile(r"\\begin\{document\}(.*?)(?:\\end\{document\}|$)", re.DOTALL)
 _LATEX_DELIMITERS: Final = (("$$", "$$"), ("$", "$"), (r"\[", r"\]"), (r"\(", r"\)"))
 
@@ -397,9 +397,9 @@ def write_formulas(article: etree._Element, formula: str) -> None:
     if formula == "latex":
         for tex in list(article.iter("tex-math")):
             element = _find_formula(tex)
-            if element.tag not in _DISPLAYED_FORMULAS and (latex := format_latex(text_content(tex))):
+            if element.tag not in DISPLAYED_FORMULAS and (latex := format_latex(text_content(tex))):
                 _replace_content(element, _WRITTEN_INLINE_FORMULA, latex)
-    for element in list(article.iter(_DISPLAYED_FORMULAS)):
+    for element in list(article.iter(DISPLAYED_FORMULAS)):
         parent = element.getparent()
         if parent is None or parent.tag == "disp-formula-group":  # written with its group
             continue
@@ -426,7 +426,7 @@ def format_latex(tex: str) -> str:
 def _find_formula(tex: etree._Element) -> etree._Element:
     """Return the formula that a ``tex-math`` writes: its parent, or that of its alternatives."""
     element = tex
-    for tags in (("alternatives",), ("inline-formula", *_DISPLAYED_FORMULAS)):
+    for tags in (("alternatives",), ("inline-formula", *DISPLAYED_FORMULAS)):
         parent = element.getparent()
         if parent is not None and parent.tag in tags:
             element = parent

@@ -29,6 +29,7 @@ from bioshards.corpus.jats.filters import (
 from bioshards.corpus.jats.in_text_marks import FORMULA_MARK, GAP_MARK, HEADING_FRAME
 from bioshards.corpus.jats.inline import (
     CITED_WORKS,
+    DISPLAYED_FORMULAS,
     PRESENTATION_ELEMENTS,
     WORD_GAP,
     WRITTEN_DISPLAYED_FORMULA,
@@ -234,7 +235,8 @@ _INLINE_ELEMENTS: Final = (
 )
 """Elements with a handler between paragraphs that are part of the text in them."""
 _ROW_ELEMENTS: Final = ("tbody", "tr")
-_DISPLAYED_FORMULAS: Final = f"disp-formula disp-formula-group {WRITTEN_DISPLAYED_FORMULA}"
+_STOPS_OF_FORMULAS: Final = frozenset(".,;")
+"""Text after a displayed formula that goes with it."""
 _ACKNOWLEDGEMENTS_TITLE: Final = re.compile(r"[\W\d]*acknowledge?ments?\W*", re.IGNORECASE)
 
 
@@ -251,6 +253,8 @@ class _ArticleWalker:
         self._has_tables = has_tables
         self._dropped = dropped
         self._pending_floats: list[tuple[etree._Element, Headings]] = []
+        self._formula_place = -1
+        """Number of blocks before the last displayed formula that ended its paragraph, or was between two."""
 
     def walk_article(self, article: etree._Element) -> None:
         """Collect the blocks of an article or a sub-article."""
@@ -365,10 +369,23 @@ class _ArticleWalker:
             text, escaped_tables = tables.cut_escaped_tables(text_rules.remove_html_references(text))
             text = remove_escaped_markup(text)
         if len(text) > 2 or any(map(str.isalnum, text)):
-            self.blocks.append(TextBlock(part, headings, text))
+            block = TextBlock(part, headings, text)
+            if self._formula_place == len(self.blocks) and self._goes_on(block):
+                self.blocks[-1] = _join_at_formula(self.blocks[-1], text)
+            else:
+                self.blocks.append(block)
         if escaped_tables and self._has_tables:
             for table in escaped_tables:
                 self.blocks += [TextBlock("table", headings, row) for row in tables.format_rows(table)]
+
+    def _goes_on(self, block: TextBlock) -> bool:
+        """Return True if a block goes on with the sentence of the one before the last formula."""
+        return (
+            block.text[0].islower()
+            and bool(self.blocks)
+            and _is_beside(self.blocks[-1], block)
+            and not _ends_sentence(self.blocks[-1].text)
+        )
 
     def _walk_children(self, parent: Iterable[etree._Element], part: str, headings: Headings) -> None:
         """Walk the content of a section, box or list item; unknown elements are walked recursively."""
@@ -392,7 +409,10 @@ class _ArticleWalker:
 
     def _add_displayed_formula(self, element: etree._Element, part: str, headings: Headings) -> None:
         """Add a displayed formula between paragraphs."""
-        self._add_block(part, headings, _get_written_formula(element))
+        if element.tag == WRITTEN_DISPLAYED_FORMULA:
+            self._add_block(part, headings, _get_written_formula(element))
+        else:
+            self._formula_place = len(self.blocks)
 
     def _walk_section(self, section: etree._Element, part: str, headings: Headings) -> None:
         self._add_pending_captions()  # of the text before the section
@@ -545,6 +565,8 @@ class _ArticleWalker:
                     # A sentence ends before the formula, or in it: its stop is removed with it.
                     self._add_block(part, headings, join_pieces(pieces))
                     pieces = []
+                if not word and (child.tail or "").strip() in _STOPS_OF_FORMULAS:
+                    continue
             elif handler in (_ArticleWalker._add_float, _ArticleWalker._add_graphic):
                 pieces.append(WORD_GAP)
                 handler(self, child, part, headings)
@@ -555,6 +577,8 @@ class _ArticleWalker:
             if tail := child.tail:
                 pieces.append(tail)
         self._add_block(part, headings, join_pieces(pieces))
+        if _ends_in_formula(paragraph):
+            self._formula_place = len(self.blocks)
         for footnote in footnotes:
             self._add_footnote(footnote, part, headings)
 
@@ -740,6 +764,17 @@ def _mark_formula(before: str, following: str) -> str:
     return FORMULA_MARK if is_inside or before[-1] not in ":;," else ""
 
 
+def _ends_in_formula(paragraph: etree._Element) -> bool:
+    last = paragraph[-1]
+    return last.tag in DISPLAYED_FORMULAS and not (last.tail or "").strip(" \t\r\n.,;")
+
+
+def _join_at_formula(block: TextBlock, text: str) -> TextBlock:
+    """Return a block with the text that goes on after its formula: "computed as ▣ where n is"."""
+    mark = "" if block.text[-1] == FORMULA_MARK else f"{FORMULA_MARK} "
+    return block._replace(text=f"{block.text} {mark}{text}")
+
+
 def _ends_sentence(text: str) -> bool:
     return text.endswith((".", "!", "?")) and not text.endswith(("i.e.", "e.g."))
 
@@ -768,7 +803,7 @@ _HANDLERS: Final[dict[object, Callable[[_ArticleWalker, etree._Element, str, Hea
     name: handler
     for handler, names in (
         (_ArticleWalker._skip, " ".join(_SKIPPED_ELEMENTS)),
-        (_ArticleWalker._add_displayed_formula, _DISPLAYED_FORMULAS),
+        (_ArticleWalker._add_displayed_formula, " ".join((*DISPLAYED_FORMULAS, WRITTEN_DISPLAYED_FORMULA))),
         (_ArticleWalker._add_float, " ".join(elements.FLOAT_ELEMENTS)),
         (_ArticleWalker._drop, "related-article"),
         (_ArticleWalker._add_graphic, "graphic"),

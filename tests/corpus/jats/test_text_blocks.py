@@ -589,6 +589,29 @@ def test_a_displayed_formula_is_a_word_where_its_sentence_needs_one(inside: str,
     assert extract_texts(f"<p>{inside.replace('▣', formula)}</p>") == texts
 
 
+@pytest.mark.parametrize(
+    ("inside", "texts"),
+    [
+        ("<p>Given by</p>▣<p>where n is two.</p>", ["Given by [FORMULA] where n is two."]),
+        ("<p>Given by:</p><p>▣ </p><p>where n is two.</p>", ["Given by: [FORMULA] where n is two."]),
+        ("<p>Given by ▣</p><p>where n is two.</p>", ["Given by [FORMULA] where n is two."]),
+        (
+            "<p>As follows: ▣.</p><p>where n is.</p><p>and so.</p>",
+            ["As follows: [FORMULA] where n is.", "and so."],
+        ),
+        ("<p>Given by (1).</p>▣<p>where n is two.</p>", ["Given by (1).", "where n is two."]),
+        ("<p>Given by</p>▣<p>Gulls nest.</p>", ["Given by", "Gulls nest."]),
+        ("<p>Given by</p><p>where n is two.</p>", ["Given by", "where n is two."]),
+        ("▣<p>where n is two.</p>", ["where n is two."]),
+        ("<p>Given by</p>▣<sec><title>A</title><p>where n is.</p></sec>", ["Given by", "where n is."]),
+    ],
+)
+def test_a_sentence_goes_on_after_a_formula_in_the_next_paragraph(inside: str, texts: list[str]) -> None:
+    assert (
+        extract_texts(inside.replace("▣", "<disp-formula><tex-math>$x$</tex-math></disp-formula>")) == texts
+    )
+
+
 NUMBERED = (
     "<p>As in [<xref ref-type='bibr'>1</xref>], gulls nest<sup><xref ref-type='bibr'>2</xref>–"
     "<xref ref-type='bibr'>4</xref></sup>; terns [<xref ref-type='bibr'>5</xref>] too"
