@@ -206,9 +206,27 @@ _MARKED_START = re.compile(
 )
 """A paragraph that begins with marked text; its last group is the blank before other text."""
 
+_SENTENCE_OPENERS: Final = (
+    "A ",
+    "An ",
+    "In ",
+    "It ",
+    "Our ",
+    "The ",
+    "There ",
+    "These ",
+    "This ",
+    "To ",
+    "We ",
+)
+"""Words after a run-in heading that has no stop."""
+
 
 def frame_headings(text: str) -> str:
-    """Frame what is a heading by its markup: ``<p><bold>Gulls.</bold> We``, ``<p><bold>Gulls</bold></p>``."""
+    """Frame what is a heading by its markup.
+
+    ``<p><bold>Gulls.</bold> Nests``, ``<p><bold>Gulls</bold> We count``, ``<p><bold>Gulls</bold></p><p>``.
+    """
     return _MARKED_START.sub(_frame_heading, text.replace(HEADING_FRAME, "\ufffd"))
 
 
@@ -216,8 +234,13 @@ def _frame_heading(start: re.Match[str]) -> str:
     tag, opening, content, closing, mark, gap = start.groups()
     if opening.count("<") != closing.count("<") or not is_title(_unescape(content).strip(" .:")):
         return start[0]
-    ends_with_stop = (mark or content.rstrip()[-1:]) == "."
-    if ends_with_stop == (gap is None):  # a run-in heading ends with a stop, others do not
+    last = mark or content.rstrip()[-1:]
+    if gap is None:
+        is_heading = last != "."
+    else:
+        opens_sentence = start.string.startswith(_SENTENCE_OPENERS, start.end())
+        is_heading = last == "." or (opens_sentence and last.isalnum())
+    if not is_heading:
         return start[0]
     return f"{tag}{HEADING_FRAME}{content.strip()}{mark}{HEADING_FRAME}{gap or ''}"
 
