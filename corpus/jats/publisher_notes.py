@@ -53,6 +53,11 @@ _LICENCE = re.compile(
       (?: \s queries | \s requests )? ,? \s (?: please \s )? (?: contact | e-?mail | see | visit ) \b
   | article \s reuse \s guidelines
   | reprints? \s and \s permissions? (?: \s information )? \s (?: is | are ) \s available
+  | (?: re (?: printed | produced | published ) (?: \s and \s \w+ (?: \s \w+ )? )? | used ) \s
+      (?: with | by ) \s (?: kind \s )? permission \b
+  | re (?: printed | produced | published ) \s (?: in \s part \s )? from \s .{1,160}
+      \b (?: permission | copyright | licen[cs]e | CC [- ] BY )
+  | original \s source: \s .{1,200} \b (?: permission | copyright | licen[cs]e | CC [- ] BY )
     """,
     _FLAGS,
 )
@@ -84,6 +89,8 @@ _PUBLISHER = re.compile(
       | the \s costs? \s of \s publication \s of \s this \s article \s (?: was | were ) \s defrayed
       | this \s article \s must \s therefore \s be \s hereby \s marked
       | a \s previous \s version \s of \s this \s article \s appeared \s as \s an \s early \s online
+      | the \s (?: raw \s )? data \s for \s .{1,30} \s (?: has | have ) \s been \s added \s in \s this
+        \s version \W* $
       | a \s list \s of \s authors \s and \s their \s affiliations \s appears \s at \s the \s end )
     """,
     _FLAGS,
@@ -101,11 +108,16 @@ _REVIEW = re.compile(
   | (?: an? \s amendment | a \s correction ) \s to \s this \s (?: article | paper ) \s (?: is | has )
   | this \s article \s was \s submitted \s to \s .{1,80} \s section \s of
   | this \s article \s is \s a \s pnas \s direct \s submission
+  | peer \s review \s under \s (?: the \s )? responsibility \s of \s
+  | peer \s review \W+ (?: \w+ \s ){1,2} peer \s reviewers \s contributed \s to \s the \s peer \s review
+  | reviewers['’] \s reports \s totall?ed \s \d
+  | this \s article \s has \s been \s reviewed \s? / \s? commented \s by \s
     """,
     _FLAGS,
 )
 _SUPPLEMENT_NOTE = re.compile(
     rf"""
+    (?: note: \s )?
     (?: (?: the \s )? {_SUPPLEMENT} \s (?: is | are ) \s linked \s to \s the \s online
       | (?: the \s )? {_SUPPLEMENT} \s accompan (?:y|ies) \s (?: this | the ) \s (?: article | paper )
       | (?: the \s )? {_SUPPLEMENT} \s (?: associated \s with | for | related \s to | to ) \s this \s
@@ -125,6 +137,10 @@ _SUPPLEMENT_NOTE = re.compile(
       | (?: please \s )? click \s here \s (?: for \s (?: additional | supplementa )
         | to \s (?: download | see | view )
         \s (?: an? | the ) )
+      | (?: additional \s )? online \s content \s is \s viewable \s at \b
+      | is \s available \s for \s this \s paper \s at \s \S+ $
+      | (?: supplementary \s pdf \s file | extra \s material ) \s supplied \s by \s (?: the \s )? authors?
+        \W* $
       | source \s data \s are \s available \s (?: online \s )? for \s this \s figure
       | check \s the \s online \s version \s for \s the \s most \s updated \s information \s on
         \s this \s article
@@ -179,6 +195,15 @@ _PARAGRAPH_KINDS: Final = (
     ),
     ("licence-note", "open access: this is an open[- ]access article|springer nature or its licensor"),
     ("publisher-note", "please see later in the article for the editors['’] summary"),
+    (
+        "supplement-note",
+        r"please access these web ?sites via the online version of this summary at \S+ ?\S{0,9}\Z",
+    ),
+    (
+        "review-note",
+        r"(?:\[reviews?\]\W{1,3})?due to the commitment assumed by\b.{0,160}? open science, this journal only"
+        r" publishes reviews",
+    ),
     ("review-note", r"\[version \d+; (?:awaiting|peer review|referees)[^\[\]]*\]\Z"),
 )
 _PARAGRAPH_OPENINGS: Final = (
@@ -188,7 +213,7 @@ _PARAGRAPH_OPENINGS: Final = (
 )
 """Openings of notes of several sentences, or of an abstract, whose other notes cleaning removes."""
 _PARAGRAPH_START_LIST: Final = (
-    "CITA Cita Cite Como Cómo How_ Open Plea Publ Reco Spri Sugg Supp This To_c [ver"
+    "CITA Cita Cite Como Cómo Due_ How_ Open Plea Publ Reco Spri Sugg Supp This To_c [Rev [ver"
 )
 _PARAGRAPH_STARTS: Final = frozenset(start.replace("_", " ") for start in _PARAGRAPH_START_LIST.split())
 """First letters of such paragraphs, a fast prefilter."""
@@ -223,6 +248,41 @@ def _is_editorial_note(text: str) -> bool:
     )
 
 
+_REVIEW_FOOTNOTE = re.compile(
+    r"""
+    (?: academic \s editor | article \s in \s press | clc \s number
+      | country (?: /territory )? \s of \s origin | docum (?: ent | net ) \s code
+      | english \s editing | first \s decision | ithenticate \s screening
+      | manuscript \s source | peer[ -]review \s (?: started | comments \s to \s authors? )
+      | published \s as \s ahead \s of \s print | specialty \s type ) \s? : [^.?!]{1,200}
+  | peer[ -]review \s report (?: ['’]?s )? (?: \s scientific \s quality )? \s classification \W*
+  | grade \s [a-e] \s? \( [a-z\s]{4,12} \) \s? : [\sa-e\d,;]{1,40}
+  | [a-z]- \s? (?: editor | reviewer ) s? \s? : [^.?!]{1,250}
+  | v\d; \s ref \s status: \s .{1,80}
+    """,
+    _FLAGS,
+)
+_PUBLISHER_FOOTNOTE = re.compile(
+    r"""
+    orcid (?: \s ids? | \s numbers? )? \s? : .{1,250}
+  | see \s (?: (?: the | accompanying | companion | related ) \s ){0,2}
+      (?: article | commentary | editorial | profile | qnas ) s? ,? \s (?: on \s )? p (?: p | ages? )?
+      \.? \s? \d{1,6} (?: [-–]\d{1,6} )?
+  | for \s the \s article \s discussed, \s see \s \S{1,99}
+  | article \s (?: and \s publication \s date \s are \s at
+      | published \s online \s (?: ahead \s of | before ) \s print ) \b .{1,120}
+  | article \s url: \s \S{1,200}
+  | \W? the \s copyright \s line \s for \s this \s article \s was \s changed \s on \s .{1,99}
+    """,
+    _FLAGS,
+)
+_FOOTNOTE_KINDS: Final = (
+    ("review-note", _REVIEW_FOOTNOTE.fullmatch),
+    ("publisher-note", _PUBLISHER_FOOTNOTE.fullmatch),
+)
+"""Whole footnotes, which elsewhere may be text: "Country of origin: Iceland"."""
+FOOTNOTES_HEADING: Final = "Footnotes"
+"""Heading of footnotes that have none."""
 _SUPPLEMENT_POINTER = re.compile(
     r"""
     (?: the \s )? online \s version \b .* \b contains \s supplementa (?:l|ry) \s .*
@@ -245,14 +305,17 @@ _MAX_POINTER: Final = 300
 _TAIL: Final = 300
 _SENTENCE_START = re.compile(
     r"""
-    (?: the \s )? (?: creative | data | full | images | use, | costs? | manuscript | opinions | publisher
+    (?: the \s )? (?: creative | data | raw \s data | full | images | use, | costs? | manuscript | opinions
+        | publisher
         | statements | views | reviewer | handling | supp | addi | elec | on-?line | foll )
   | this \s (?: is \s an?
         | (?: \w+ \s )? (?: article | licen | manuscript | material | paper | publication | work ) )
   | if \s | no \s | to \s | by \s | non-? | see | for \s | any \s | as \s a | all \s | some \s | an? \s
-  | article | permission | please | reprint | open | copyright | spring | mdpi | wiley | such \s mat
-  | click | technical | journal | peer | provenance | commissioned | not \s com | check | disclaimer
-  | externally | further | source \s data | \(c\)
+  | article | permission | please | re (?: print | produc | publish ) | open | copyright | spring | mdpi
+  | wiley | such \s mat | click | technical | journal | peer | provenance | commissioned
+  | not \s com | check | disclaimer
+  | externally | further | source \s data | \(c\) | reviewers | used \s (?: with | by ) | original \s source
+  | online \s con | is \s avail | extra \s mat | note: \s supp
     """,
     re.VERBOSE,
 )
@@ -273,8 +336,10 @@ def split_notes(text: str) -> NotedText | None:
     last_start = text.rfind(". ", 0, -1) + 2
     last_start = 0 if last_start == 1 else last_start
     may_be_note = _SENTENCE_START.match(text[last_start : last_start + _START_LENGTH].lower())
-    if (not may_be_note or _classify_sentence(text[last_start:]) is None) and (
-        text.isascii() or "©" not in text[-_TAIL:]
+    if (
+        (not may_be_note or _classify_sentence(text[last_start:]) is None)
+        and (text.isascii() or "©" not in text[-_TAIL:])
+        and "ith permission" not in text[-_TAIL:]
     ):
         return None
     notes: list[tuple[str, str]] = []
@@ -315,6 +380,10 @@ def classify_paragraph(text: str, heading: str) -> str | None:
             return "review-note"
         if _is_supplement_pointer(text):
             return "supplement-note"
+        if heading == FOOTNOTES_HEADING:
+            for kind, match in _FOOTNOTE_KINDS:
+                if match(text.rstrip(" .")):
+                    return kind
     if text[:4] in _PARAGRAPH_STARTS:
         for kind, match in _PARAGRAPH_OPENINGS:
             if match(text):

@@ -25,6 +25,14 @@ SENTENCES = {
         "For permissions, please e-mail: rights@example.org.",
         "The data referenced by this article are under copyright: Copyright: © 2031 Ode A.",
         "Reprints and permissions information is available at www.example.org/reprints.",
+        "Reproduced with permission.",
+        "Reproduced with permission from Gull Lett 2031;120:131-7.",
+        "Reprinted by permission from Gull Press, ref 5 (2031).",
+        "Reprinted and adapted minimally with permission from Ode.",
+        "Reproduced in part from Ode et al. (2031) with permission of the Gull Society.",
+        "Reproduced from ref 5 under Creative Commons Attribution Licence.",
+        "Used with permission.",
+        "Original source: Gull Lett 2031;134:81-3, an open access article under the CC BY license.",
     ],
     "publisher-note": [
         "Springer Nature remains neutral with regard to jurisdictional claims in published maps.",
@@ -40,6 +48,7 @@ SENTENCES = {
         "A previous version of this article appeared as an Early Online Release on June 1, 2031.",
         "A list of authors and their affiliations appears at the end of the paper.",
         "The views expressed in this Commentary do not necessarily reflect the views of the journal.",
+        "The raw data for Figure 5C has been added in this version.",
     ],
     "review-note": [
         "Peer review information Gull Letters thanks Ada Ode and the other reviewers for their review.",
@@ -48,6 +57,10 @@ SENTENCES = {
         "A peer review file is available.",
         "Peer review: Externally peer reviewed.",
         "A correction to this article is available online at https://example.org/1.",
+        "Peer review under responsibility of the University of Gulls.",
+        "PEER REVIEW: Five peer reviewers contributed to the peer review report.",
+        "Reviewers’ reports totaled 2,129 words, without those of the gulls.",
+        "This article has been reviewed / commented by three experts.",
     ],
     "supplement-note": [
         "Supplementary Information is linked to the online version of the paper at www.example.org.",
@@ -60,6 +73,10 @@ SENTENCES = {
         "Additional supporting information may be found in the online version of this article.",
         "Please click here to view a larger version of this figure.",
         "Source data are available online for this figure.",
+        "Online content is viewable at: https://www.example.org/1.",
+        "is available for this paper at 10.1234/gull-5.",
+        "Supplementary PDF file supplied by authors.",
+        "Note: Supplementary information is available on the Gulls and Terns website (www.example.org).",
     ],
 }
 PROSE = [
@@ -84,6 +101,14 @@ PROSE = [
     "Check the nests for eggs.",
     "Gull Lett 2031 lists 8 nests in Table 40",
     "The reviewer of the nests declared that all were empty.",
+    "Reproduced from Ode et al. (2031).",
+    "Adapted from Ode et al. (2031).",
+    "Reproduced gulls need permission to nest.",
+    "Used with success against gulls, by permission of the keeper.",
+    "Original source: the gull.",
+    "The raw data for gulls are at sea.",
+    "Is available to gulls.",
+    "Reviewers of nests saw no peers.",
 ]
 
 
@@ -132,10 +157,60 @@ def test_prose_stays(text: str) -> None:
         ("[version 2; peer review: 1 approved, 1 not approved]", "", "review-note"),
         ("[version 2] of the nests", "", None),
         ("We publish what gulls say.", "Results", None),
+        (
+            "Please access these websites via the online version of this summary at http://x.org.",
+            "",
+            "supplement-note",
+        ),
+        ("Please access these nests via the cliff.", "", None),
+        (
+            "Due to the commitment assumed by Gulls. Journal of Auks to Open Science, this journal only "
+            "publishes reviews that have been authorized by all involved.",
+            "Footnotes",
+            "review-note",
+        ),
+        ("Due to the commitment assumed by gulls, eggs are warm.", "", None),
     ],
 )
 def test_whole_paragraphs(text: str, heading: str, kind: str | None) -> None:
     assert classify_paragraph(text, heading) == kind
+
+
+@pytest.mark.parametrize(
+    ("footnote", "kind"),
+    [
+        ("ACADEMIC EDITOR: Ada Ode, editorial board member", "review-note"),
+        ("Manuscript source: Invited manuscript", "review-note"),
+        ("Peer-review started: May 3, 2031", "review-note"),
+        ("Peer review comments to author: 21 August 2031", "review-note"),
+        ("First decision: June 3, 2031", "review-note"),
+        ("Article in press: July 3, 2031", "review-note"),
+        ("Specialty type: Gulls and terns", "review-note"),
+        ("Country/Territory of origin: Iceland", "review-note"),
+        ("Peer-review report’s scientific quality classification", "review-note"),
+        ("Grade A (Excellent): A", "review-note"),
+        ("Grade E (Poor): 0", "review-note"),
+        ("P- Reviewer: Ode AB, Roe C S- Editor: Doe D L- Editor: Poe E", "review-note"),
+        ("CLC number: R99, Documnet code: B", "review-note"),
+        ("iThenticate screening: May 3, 2031, English editing: June 3, 2031", "review-note"),
+        ("v2; ref status: indexed, http://example.org/2", "review-note"),
+        ("ORCID iD: Ada Ode https://orcid.org/0000-0000-0000-0000", "publisher-note"),
+        ("See accompanying article, p. 2692.", "publisher-note"),
+        ("See Profile on page 1675.", "publisher-note"),
+        ("For the article discussed, see https://example.org/10.1234/gull.", "publisher-note"),
+        ("Article and publication date are at www.example.org/gull", "publisher-note"),
+        ("Article published online before print: Gull Lett, 10.1234/gull.", "publisher-note"),
+        ("[The copyright line for this article was changed on 16 April 2031.]", "publisher-note"),
+        ("Grade A (Excellent): gulls that fly", None),
+        ("See the article of the gulls, p. 5", None),
+        ("Country of origin: Iceland. Gulls were sent from there.", None),
+        ("Gulls: Larus", None),
+    ],
+)
+def test_whole_footnotes(footnote: str, kind: str | None) -> None:
+    assert classify_paragraph(footnote, "Footnotes") == kind
+    if kind and "academic editor" not in footnote.lower():
+        assert classify_paragraph(footnote, "Results") is None
 
 
 def test_notes_are_counted_by_kind_or_kept() -> None:
