@@ -329,7 +329,7 @@ def remove_note_marks(text: str) -> str:
         )
         if (
             not is_at_note
-            or not (after[0].isalnum() or after[0] in "(“‘\"'[")
+            or not (after[0].isalnum() or after[0] in "(“‘\"'[%")
             or _ISOTOPE.match(mark.strip() + after)
             or (not gap and _CHEMICAL_PREFIX.match(mark + after))
         ):

@@ -285,6 +285,7 @@ def extract_text(paragraph: str, flatten: bool) -> str:
         (f"<p><sup>a</sup>[{XREF}]</p><p>Terns</p>", "Terns"),
         ("<p><sup>a</sup>By age. <sup>b</sup>By sex; <sup>c</sup> n = 5.</p>", "By age. By sex; n = 5."),
         ("<p><sup>a</sup>n = 2, <sup>b</sup>n = 3</p>", "n = 2, n = 3"),
+        ("<p><sup>a</sup>% of gulls. <sup>b</sup> % of terns.</p>", "% of gulls. % of terns."),
         ("<p>Counts of gulls. <sup>a</sup>Adjusted for rain.</p>", "Counts of gulls. Adjusted for rain."),
         ("<p>Note: <sup>1</sup>Five gulls.</p>", "Note: Five gulls."),
         ("<p>Gulls at week 4. <sup>a</sup></p>", "Gulls at week 4."),
