@@ -164,6 +164,14 @@ def _split_heading(block: TextBlock) -> TextBlock:
     return block._replace(headings=headings, text=text)
 
 
+def _is_reference_note(block: TextBlock) -> bool:
+    """Return True if a footnote is a reference, but not how to cite the article, a note of its publisher."""
+    return (
+        text_rules.is_whole_reference(block.text)
+        and publisher_notes.classify_paragraph(block.text, "".join(block.headings[-1:])) is None
+    )
+
+
 def _fill_gaps(block: TextBlock, mask: str, formula_word: str) -> TextBlock:
     """Write the mask, which may be empty, for citations that were nouns, and the word for formulas."""
     for mark, fill, word in (
@@ -662,7 +670,7 @@ class _ArticleWalker:
                 continue
             text = text_rules.remove_file_notes(block.text, is_supplement)
             text = text_rules.remove_colour_notes(text)
-            label, rest = text_rules.split_label(text)
+            label, rest = text_rules.split_caption_label(text)
             if label and rest:
                 text = rest
             if label:
@@ -677,7 +685,9 @@ class _ArticleWalker:
         if text_rules.is_boilerplate(title):
             part = "boilerplate"
         headings = (*headings, title) if title else headings
-        note_headings = headings if title or part == "caption" else (*headings, "Footnotes")
+        note_headings = (
+            headings if title or part == "caption" else (*headings, publisher_notes.FOOTNOTES_HEADING)
+        )
         first_block = len(self.blocks)
         for child in group:
             if child.tag != "fn":
@@ -699,6 +709,10 @@ class _ArticleWalker:
             if not note.text.startswith(sign):
                 gap = "" if note.text[0] in ",:;" else " "
                 self.blocks[first_block] = note._replace(text=f"{sign}{gap}{note.text}")
+        self.blocks[first_block:] = [
+            block._replace(part=REFERENCES_PART) if _is_reference_note(block) else block
+            for block in self.blocks[first_block:]
+        ]
         footnote_blocks = self.blocks[first_block:]
         footnote_types = (footnote.get("fn-type"),)
         if (
@@ -709,7 +723,10 @@ class _ArticleWalker:
                 or text_rules.starts_with_boilerplate_title(footnote_blocks[0].text)
             )
         ):
-            self.blocks[first_block:] = [block._replace(part="boilerplate") for block in footnote_blocks]
+            self.blocks[first_block:] = [
+                block._replace(part="boilerplate") if block.part != REFERENCES_PART else block
+                for block in footnote_blocks
+            ]
 
 
 def has_body(article: etree._Element) -> bool:

@@ -103,8 +103,10 @@ def starts_with_boilerplate_title(text: str) -> bool:
 
 _RUN_IN_HEADING = re.compile(
     r"(?:Acknowledge?ments?|Aims?|Approach|Authors?['’]? [Cc]ontributions?|Background|Competing [Ii]nterests?"
-    r"|Conclusions?|Conflicts? of [Ii]nterest(?: [Ss]tatement)?|Data [Aa]vailability|Disclaimer|Discussion"
-    r"|Funding|Introduction|Main results|(?:Materials and |Patients and )?[Mm]ethods|Notes?|Objectives?"
+    r"|Conclusions?|Conflicts? of [Ii]nterest(?: [Ss]tatement)?|Data [Aa]vailability"
+    r"|Declarations? of [Ii]nterests?|Disclaimer|Disclosures?|Discussion|Funding(?:/[Ss]upport)?"
+    r"|Introduction|Main results"
+    r"|(?:Materials and |Patients and )?[Mm]ethods|Notes?|Objectives?"
     r"|Purpose|Results?|Significance|Statistical [Aa]nalys[ei]s)"
 )
 MAX_RUN_IN_HEADING: Final = 32
@@ -151,12 +153,13 @@ _PARAGRAPH_HEADING = re.compile(
 )
 
 
-_LOOSE_START = re.compile(r"[:.] (?=\w)")
+_LOOSE_START = re.compile(r"[:.] (?=\w)|\.(?=[A-Z][a-z]+\s)")
 
 
 def remove_loose_start(text: str) -> str:
     """Return the text without the punctuation at its start that ended a label: ": Nests of gulls"."""
-    return text[2:] if _LOOSE_START.match(text) else text
+    start = _LOOSE_START.match(text)
+    return text[start.end() :] if start else text
 
 
 def is_heading(text: str) -> bool:
@@ -221,6 +224,55 @@ def is_reference(text: str) -> bool:
         len(text) <= _MAX_REFERENCE
         and _YEAR.search(text) is not None
         and (_REFERENCE_AUTHOR.match(text) is not None or _REFERENCE_PAGES.search(text) is not None)
+    )
+
+
+_FULL_AUTHOR = re.compile(
+    r"\W{0,3}(?:[a-z]{1,3}\s){0,2}[^\W\d_a-z][\w’'-]{1,30}(?:\s[^\W\d_a-z][\w’'-]{1,30}){0,2},?\s"
+    r"(?:[^\W\d_a-z](?:\.-?\s?|-)?){1,4}"
+    r"(?:(?<=\.)\s(?=[\dA-Z])|(?<!\s)\s?[,;/&.]|(?<=\s)[/&(]|\s(?:and|[Jj]r|(?:1[89]|20)\d\d)\b)"
+)
+"""A first author with initials, by which the footnote of a reference begins: "Ode AB,", "ODE, A. B. Of"."""
+_CITED_WORK = re.compile(
+    r"\[(?:internet|(?:updated|cited|citado|accessed|acesso)\b[^\[\]]{2,60}"
+    r"|[^\[\]]{0,40}\b(?:thesis|dissertation|disserta[cç][aã]o|tese|software)\b[^\[\]]{0,30})\]"
+    r"|[.:;]\s?(?-i:[^\W\d_a-z])[\w’' .&()/-]{2,70}[;:]\s?c?(?:1[89]|20)\d\d\.?(?:\sp\.\s?\d{1,4}\.?)?\Z"
+    r"|\b(?:1[89]|20)\d\d\.\s.{10,400}\s\d{1,4}\s?(?:\(\w{1,9}\))?:\s?\w?\d{1,6}\s?[-–]\s?\w?\d{1,6}\.?\Z",
+    re.IGNORECASE,
+)
+"""What the reference of a work without such an author has: "[cited 2031 May 3]", "Gull Town: Auk; 2031."."""
+_ADDRESS_ALONE = re.compile(
+    r"""
+    \W{0,3} (?: (?: source | available (?: \s online )? | retrieved | dispon[ií]vel )
+                (?: \s (?: at | em | from | in ) )? \s? :? \s? )?
+    \W{0,2} (?: https?:// | www\. ) [^\s;<>]{3,250} [\s;.,<>()\[]{0,9}
+    (?: (?: last \s )? (?: access (?:ed)? | acess(?: ado | ed | o ) | checked | cited | consulted
+          | retrieved | viewed | visited ) \b .{1,40} )? \W*
+    """,
+    _FLAGS,
+)
+"""An address with the day on which it was read, and nothing else."""
+_NOTE_MARKS_ALONE = re.compile(r"[a-z](?:[\s,;.:]+[a-z]){0,9}[\s,;.:]*")
+"""What is left of the sources of a table without its citations: "a, b."."""
+_MAX_ADDRESS: Final = 300
+_MAX_AUTHOR: Final = 60
+_AFTER_NOTE_MARK: Final = ("", ",", ";", ".", ":")
+
+
+def is_whole_reference(text: str) -> bool:
+    """Return True if a footnote is references or an address and has no words of the article's own."""
+    if text[1:2] in _AFTER_NOTE_MARK and _NOTE_MARKS_ALONE.fullmatch(text):
+        return True
+    if len(text) <= _MAX_ADDRESS and ("://" in text or "www." in text) and _ADDRESS_ALONE.fullmatch(text):
+        return True
+    last_word = text[text.rfind(" ") + 1 :]
+    if not any(map(str.isdigit, last_word)) and "//" not in last_word and "www." not in last_word:
+        return False
+    if len(text) > _MAX_REFERENCE or _YEAR.search(text) is None:
+        return False
+    author = text[:_MAX_AUTHOR].partition(". ")[0].replace("WHO", "")
+    return _FULL_AUTHOR.match(text) is not None or (
+        text[0].isupper() and _SENTENCE_WORDS.search(author) is None and _CITED_WORK.search(text) is not None
     )
 
 
@@ -292,6 +344,8 @@ _SUPPLEMENT_HINTS: Final = ("click", "download", "format", "type")
 """One of these is in every such note that does not end in a bracket."""
 _WHOLE_NOTE = re.compile(
     rf"[(\[]? \s* (?: {_TYPE_AND_SIZE} | {_TYPE} | {_SIZE} ) \s* [)\]]? \.?"
+    r" | (?: audio | data (?: \s? set )? | document | figure | file | image | movie | presentation"
+    r"   | spreadsheet | reference | table | text | v[ií]deo ) s? \W*"
     r" | [(\[] [a-z][a-z0-9]{1,4} [)\]] | \S+ \. (?: [a-z]{2,4} \d? | rdata ) \.?",
     _FLAGS,
 )
@@ -395,7 +449,7 @@ _NUMBER: Final = r"(?> (?: (?: [a-z]{1,2} [.-]? )? \d+ (?: [.-] \d+ )? [a-z]? | 
 _LABEL_KIND: Final = r"""
     (?: (?: additional | supplementa (?:l|ry) | supporting | extended \s data | online | electronic | web
           | suppl? \.? | appendix | source | e ) \s? )?
-    (?: fig (?:ure)? s? | tables? | files? | data \s? (?:set|sheet)? s? | movies? | videos? | audios? | text
+    (?: fig (?:ure)? s? | tables? | files? | data \s? (?:set|sheet)? s? | movies? | videos? | audios? | texts?
       | box | figure \s supplements? | code | materials? | information | appendi (?:x|ces) | schemes? | notes?
       | protocols? | methods? | images? | presentations? | plates? | maps? | charts? | graphs?
       | multimedia \s components? )
@@ -409,27 +463,34 @@ _LABEL = re.compile(
     rf"{_NUMBERED_LABEL} (?: [\s:,;.—–-]++ {_NUMBERED_LABEL} ){{0,9}} \s? (?: [.:|] (?= \s | $ ) | $ ) \s*",
     _FLAGS,
 )
+_OPEN_LABEL = re.compile(
+    rf"(?: {_LABEL_KIND} \.? \s* {_NUMBER} | [a-z]{{1,2}} \d+ [a-z]? \s {_LABEL_KIND} )"
+    rf" \s+ (?= (?-i:[A-Z]) (?: [\w-] | \. \s (?-i:[a-z]) ) )",
+    _FLAGS,
+)
 _SUPPLEMENT_LABEL = re.compile(
     r"""
-    \W* (?: (?: descriptions? | list ) \s of \s )? (?: (?: additional | combined | electronic | online ) \s )?
+    \W* (?: web \s appendi(?:x|ces) \W+ )? (?: (?: descriptions? | list ) \s of \s )?
+    (?: (?: additional | combined | electronic | online ) \s )?
     (?: (?: suppl[ei]ment (?: al | ary )? | supporting | source ) \s
-        (?: (?: appendi(?:x|ces) | data (?: sets? )? | documents? | files? | figures? | info (?: rmation )?
-              | items? | legends? | materials? | methods? | results | sets? | spreadsheets? | tables? | text
-              | videos? )
+        (?: (?: appendi(?:x|ces) | data (?: sets? )? | discussions? | documents? | files? | figures?
+              | info (?: rmation )? | items? | legends? | materials? | methods? | notes? | references?
+              | results | sets? | spreadsheets? | tables? | text | videos? )
             (?: [\s,&]+ (?: and \s | for \s figure \s S?\d+ )? )? )+
       | supplementary \s materials: \s crystallographic \s information .*
       | (?: peer \s )? review (?: \s process )? \s file | reporting \s summary | transparency \s document
       | (?: reviewer | referee ) s? ['’]? \s (?: comments? | reports? ) | author s? ['’]? s? \s manuscript
-      | appendi(?:x|ces) | expanded \s view (?: \s (?: figures? | content | pdf ) )+ | additional \s files?
+      | appendi(?:x|ces) | figures? | extended | \(? continued \)?
+      | expanded \s view (?: \s (?: figures? | content | pdf ) )+ | additional \s files?
       | (?: authors['’]? \s )? original \s file \s for \s figure \s \d+ ) \W*
     """,
     _FLAGS,
 )
 """The label of a supplement that has no number."""
 _SUPPLEMENT_START_LIST: Final = """
-    addi appe auth comb desc elec expa list onli orig peer refe repo revi sour supp tran
+    addi appe auth comb cont desc elec expa exte figu list onli orig peer refe repo revi sour supp tran web_
 """
-_SUPPLEMENT_STARTS: Final = frozenset(_SUPPLEMENT_START_LIST.split())
+_SUPPLEMENT_STARTS: Final = frozenset(start.replace("_", " ") for start in _SUPPLEMENT_START_LIST.split())
 """First letters of such labels, a fast prefilter."""
 _MAX_SUPPLEMENT_LABEL: Final = 100
 _LABEL_START_LIST: Final = """
@@ -458,11 +519,22 @@ def split_label(text: str) -> tuple[str, str]:
 
     "Fig. 1. Counts" is ("Fig. 1", "Counts"); "Figure 1 shows" has no label.
     """
-    start = text[:5].lower()
-    if start[:3] not in _LABEL_STARTS and start[1:4] not in _LABEL_STARTS and not _ID_START.match(start):
-        return "", text
-    label = _LABEL.match(text)
+    label = _LABEL.match(text) if _may_start_with_label(text) else None
     return ("", text) if label is None else (label[0].rstrip(" .:|"), text[label.end() :])
+
+
+def split_caption_label(text: str) -> tuple[str, str]:
+    """Split a caption as :func:`split_label` does; the stop may be missing: "Table S7 Sequences"."""
+    label, rest = split_label(text)
+    open_label = _OPEN_LABEL.match(rest) if _may_start_with_label(rest) else None
+    if open_label is None:
+        return label, rest
+    return f"{label}{': ' if label else ''}{open_label[0].rstrip()}", rest[open_label.end() :]
+
+
+def _may_start_with_label(text: str) -> bool:
+    start = text[:5].lower()
+    return start[:3] in _LABEL_STARTS or start[1:4] in _LABEL_STARTS or _ID_START.match(start) is not None
 
 
 # Paragraphs

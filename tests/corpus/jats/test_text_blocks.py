@@ -461,6 +461,11 @@ def test_cells_of_oasis_tables_are_no_text(is_wrapped: bool) -> None:
         ("(RDS)", []),
         ("mbird.01-s0001.docx", []),
         ("Gulls-2.dta.", []),
+        ("Vídeo", []),
+        ("Data set.", []),
+        ("Spreadsheet", []),
+        ("References", []),
+        ("Document of gulls", ["Document of gulls"]),
         ("Counts of gulls.", ["Counts of gulls."]),
         ("The probability density function (PDF)", ["The probability density function (PDF)"]),
         ("A region of the gull’s genome (9 kb)", ["A region of the gull’s genome (9 kb)"]),
@@ -503,6 +508,8 @@ def test_captions_without_notes_about_colour(note: str) -> None:
         ("<p>Figure 1—figure supplement 2. A.</p>", [("caption", "Figure 1—figure supplement 2", "A.")]),
         ("<title>Multimedia component 1</title><p>B.</p>", [("caption", "Multimedia component 1", "B.")]),
         ("<p>Figures 1 and 2. Gulls.</p>", [("caption", "Figures 1 and 2", "Gulls.")]),
+        ("<p><bold>Table S7</bold> Counts.</p>", [("caption", "Table S7", "Counts.")]),
+        ("<p>Additional file 1. .The gulls.</p>", [("caption", "Additional file 1", "The gulls.")]),
         ("<p>Figure 2 shows gulls.</p>", [("caption", "", "Figure 2 shows gulls.")]),
         ("<p>Table S1.</p>", [("caption", "", "Table S1.")]),
     ],
@@ -530,6 +537,14 @@ def test_labels_in_captions_are_headings(caption: str, expected: list[tuple[str,
         "Reporting Summary",
         "Authors’ original file for figure 7",
         "Additional supplementary materials: crystallographic information; 3D view; checkCIF report",
+        "Web appendix: Supplementary material",
+        "Supplementary References",
+        "Supplementary Text",
+        "Texts S1 to S4",
+        "Figs. S1 to S16",
+        "Figure",
+        "Extended.",
+        "(continued)",
     ],
 )
 def test_labels_of_supplements_without_a_number_are_no_paragraphs(label: str) -> None:
@@ -664,6 +679,28 @@ def test_signs_of_notes_of_tables_stay_with_them() -> None:
         f"<table-wrap><caption><p>Gulls.</p></caption><table-wrap-foot>{notes}</table-wrap-foot></table-wrap>"
     )
     assert extract_texts(table) == ["Gulls.", "* Not known.", "At birth.", "† In winter.", "** P < 0.01."]
+
+
+def test_footnotes_that_are_references_are_no_text() -> None:
+    work = "<p>Ode AB. Of gulls [doctoral thesis]. Auk Town: Gull Faculty; 2031.</p>"
+    sources = f"<fn><p><sup>a</sup> [{YEAR}], <sup>b</sup> [{YEAR}].</p></fn>".replace("2001", "42")
+    table = (
+        f"<table-wrap><caption><p>Gulls.</p></caption><table-wrap-foot><fn>{work}</fn>{sources}"
+        "<fn><p><sup>c</sup>% of nests</p></fn></table-wrap-foot></table-wrap>"
+    )
+    notes = (
+        f"<fn-group><fn>{work}</fn><fn fn-type='con'>{work}</fn><fn><p>Gulls nest.</p>{work}</fn></fn-group>"
+    )
+    own = "<fn-group><fn><p>Citation: Ode AB. Of gulls. Gull Lett. 2031;1:2-3.</p></fn></fn-group>"
+    blocks = extract_body(f"{table}<p>Terns<fn>{work}</fn> nest.</p>{notes}{own}")
+    assert [text for part, _, text in blocks if part not in (REFERENCES_PART, *NOTE_PARTS)] == [
+        "Terns nest.",
+        "Gulls nest.",
+        "Gulls.",
+        "% of nests",
+    ]
+    parts = [part for part, _, _ in blocks]
+    assert (parts.count(REFERENCES_PART), parts.count("citation-note")) == (6, 1)
 
 
 EN, ES = 'xml:lang="en"', 'xml:lang="es"'
