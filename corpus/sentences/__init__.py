@@ -43,7 +43,8 @@ FIGURE_LABEL: Final = re.compile(
     r"S?\d{1,3}[A-Za-z]?\Z"
 )
 """Label of a figure or table, which stays with its caption, as list numbers stay with what they number."""
-_ROMAN_NUMBER: Final = re.compile("[IVX]{1,4}")
+_LABEL: Final = re.compile(r"[IVX]{1,4}|\d{1,2}|\([A-Za-z]\)")
+"""Number or letter that stays with what it numbers: a Roman number, 2, (a)."""
 _SERIES_NUMBER: Final = re.compile(
     r"(?:(?<!lass|rade|evel|hase|tage)(?<!ype)(?<!vidence): |--|—)[IVX]{1,4}\Z"
 )
@@ -54,6 +55,19 @@ _CITATION_AFTER_STOP: Final = re.compile(
 )
 """A citation of the sentence before its full stop: "Gulls nest. (Ode et al., 2031) Terns"."""
 _WORD_CHARACTER: Final = re.compile(r"[^\W_]")
+_LETTER: Final = re.compile(r"[^\W\d_]")
+_VERB: Final = re.compile(
+    r" (?:is|are|was|were|be|been|has|have|had|can|may|will|would|should|do|does|did|not|that|which|we)[ .,)]"
+    r"| (?:represent|indicate|show|correspond|denote|mean|refer|include|contain)s? ",
+    re.IGNORECASE,
+)
+"""What sentences have, and names, addresses and values in brackets lack."""
+_LAST_BRACKET: Final = re.compile(r"\((?!ABSTRACT )[^()]{1,60}[^.!?()]\)|\[[^\[\]]{1,60}[^.!?\[\]]\]")
+"""Bracket without a full stop at the end of a paragraph: We saw gulls. (Interview 2)"""
+_BRACKET_LOOKBACK: Final = 200
+"""Characters before a mark that are searched for an open bracket."""
+_MAX_BRACKET_REST: Final = 120
+"""Characters after a mark that are searched for the bracket's end."""
 PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n")
 """Blank lines, between paragraphs of plain text."""
 
@@ -167,12 +181,19 @@ def _split_at_stops(text: str) -> list[str]:
                 text, max(start, stop - _MAX_SERIES_NUMBER), stop
             ):
                 continue
+            closing = text.find(")", after, after + _MAX_BRACKET_REST)
+            if (
+                closing > 0
+                and text.find("(", after, closing) < 0
+                and _is_in_bracket(text, start, after, closing)
+            ):
+                continue
             if text[after] == "(" and (citation := _CITATION_AFTER_STOP.match(text, after)):
                 after = citation.end() + 1
             sentences.append(text[start : after - 1])
             start = after
     rest = text[start:]
-    if rest and sentences and len(rest) < _MAX_LABEL_LENGTH and not _WORD_CHARACTER.search(rest):
+    if rest and sentences and _is_end_of_sentence(rest):
         sentences[-1] = f"{sentences[-1]} {rest}"
     elif rest:
         sentences.append(rest)
@@ -180,9 +201,31 @@ def _split_at_stops(text: str) -> list[str]:
 
 
 def _is_no_sentence(text: str, start: int, stop: int) -> bool:
-    """Return True if only marks, the label of a figure or a Roman number are between the offsets."""
+    """Return True if only marks, the label of a figure or of a list are between the offsets."""
     return (
         not _WORD_CHARACTER.search(text, start, stop)
         or FIGURE_LABEL.match(text, start, stop) is not None
-        or _ROMAN_NUMBER.fullmatch(text, start, stop) is not None
+        or _LABEL.fullmatch(text, start, stop) is not None
     )
+
+
+def _is_in_bracket(text: str, start: int, after: int, closing: int) -> bool:
+    """Return True if a mark is in a round bracket within a sentence, whose rest has no verb.
+
+    Args:
+        text: a line.
+        start: offset of the sentence's start.
+        after: offset of the word after the mark.
+        closing: offset of the closing bracket, before which none opens after the mark.
+    """
+    near = max(start + 1, after - _BRACKET_LOOKBACK)
+    if text.count("(", near, after) <= text.count(")", near, after):
+        return False
+    return not _VERB.search(f" {text[after : closing + 1]}")
+
+
+def _is_end_of_sentence(rest: str) -> bool:
+    """Return True if a paragraph's last words belong to the sentence before: no letter, or only a bracket."""
+    if len(rest) < _MAX_LABEL_LENGTH and not _LETTER.search(rest):
+        return True
+    return rest[0] in "([" and _LAST_BRACKET.fullmatch(rest) is not None and not _VERB.search(rest)

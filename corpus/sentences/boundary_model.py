@@ -35,9 +35,10 @@ _COMMON_WORDS: Final = frozenset(_WORDS_AFTER_STOP["common"])
 _PERSONS: Final = frozenset(_WORDS_AFTER_STOP["person"])
 
 _PATTERNS_BEFORE_STOP: Final = {
-    "initials": r"(?:[A-Z][a-z]?\.?[-–]?){1,4}[.–-][A-Z][a-z]?",  # J.M  A.-K.H  J.-I
+    "initials": r"(?:[A-Z][a-z]?\.?[-–]?){1,4}[.–-][A-Z][a-z]?|[A-Z]\.[-–][a-z]",  # J.M  A.-K.H  J.-I  Y.-j
     "capital": r"[A-Z]",  # an initial, a vitamin, a panel, the genus of a species
     "letter": r"[a-z]",
+    "zero": r"(?:[A-Za-z]?[<>=≥≤])?0",  # a blank in a decimal number: p<0. 01
     # of a list or a legend: 1  2)  (a)  ii  A,B  (C-E)
     "item": r"\d{1,2}|\(?(?:\d{1,2}|[A-Za-z]|[ivx]{2,4})\)|[ivx]{2,4}|\(?[A-Za-z](?:[,–-][A-Za-z])+\)?",
     "number": r"[<>=~≥≤±+−-]*[\d.,·–-]*\d%?",
@@ -67,9 +68,13 @@ _PATTERNS_AFTER_STOP: Final = {
     "initials": r"[A-Z](?:\.[-–]?[A-Z])*\.(?:[-–][A-Z]\.?)?[,;]?",
     "capital": r"[A-Z]",
     "panel": r"\(?[A-Za-z](?:[-–,&][A-Za-z]?)*\)[.:,;]?|[a-z](?:[-–,][a-z])?[:.]|\([a-zA-Z],",
+    "(2).": r"\(\d{1,2}\)[.:]",
     "item": r"\(?\d{1,2}[).]|\(?[ivx]{1,4}\)",
     "number": r"[\d.,:–-]+[;:),]*",
     "amount": r"\d.*",
+    "S1": r"S\d{1,2}[A-Z]?(?:[-–][A-Z])?[).,:;]*",
+    "variable": r"[A-Z][_^].*",
+    "epithet": r"[A-Z][a-z]{2,}(?:[^\Waeiou]i|ii|um|iae)|Albopictus|Africanus|Aureus",
     "Adverb,": r"[A-Z][a-z]+(?:[nrt]al|[aeiou]te|nt|[ao]us|iv|[eu]d|ng|ab|ib)ly,",  # Eventually,
     "Name,": r"[A-Z][\w'’-]*[,;]",
     "Word": r"[A-Z][a-z]*(?:[st]ion|ment|ing|[^aeiou]ed|[sl]is|ness|[ae]nce|ity|[ai]ry|logy|gen|ase|in|ic|al"
@@ -78,10 +83,13 @@ _PATTERNS_AFTER_STOP: Final = {
     "ACRONYM": r"[A-Z]{2,}s?",
     "Mixed": r"[A-Z].*",
     "greek": r"(?:alpha|beta|gamma|delta|epsilon|zeta|theta|kappa|lambda|sigma|omega|[α-ω])(?:[^a-z].*)?",
+    "per unit": r"(?:[kmµμn]?g|[mµμ]?[lL]|[mck]?m|h|min|s|d|day|ha|plant)[-−–][1-3](?!\d).*",  # mL-1
     "gene": r"[a-z]{1,6}-?[A-Z0-9].*",  # p53  mRNA  cDNA  iPSC  miR-21
     "prefixed": r"[a-z]{1,2}-.*",  # c-jun  m-calpain  n-3
     "letter": r"[a-z]",
+    "letter,": r"[a-z],",
     "code": r"[a-z]{2,4}[,:=]",  # of a key: ac, anterior crista; lc, lateral crista
+    "caseless": r"[^\W\d_a-zA-Zα-ω].*",  # of Arabic, Hebrew, Georgian
     "small": r"[^\W\d_].*",
     "(Word": r"[(\[{][A-Z].*",
     "(small": r"[(\[{][a-z].*",
@@ -91,7 +99,8 @@ _PATTERNS_AFTER_STOP: Final = {
     "“Word": r"[\"'“‘«][A-Z].*",
     "“": r"[\"'“‘«].*",
     "genotype": r"[+−–-]+/.*",
-    "mark": r"[*†‡§¶•●■]+.*|#+:",
+    "paragraph": r"§.*",
+    "mark": r"[*†‡¶•●■]+.*|#+:",
     "sign": r"[#±×÷<>=~≈≤≥%‰°/+–−-].*",
 }
 """Classes of words after a full stop outside the tables."""
@@ -119,7 +128,7 @@ class WordClasses(dict[str, str]):
         if len(self) >= MAX_CACHED:
             self.clear()
         stripped = word if word.endswith((")", "]")) else word.lstrip(self._opening_marks)
-        word_class = self._table.get(stripped)
+        word_class = self._table.get(word) or self._table.get(stripped)
         if word_class is None:
             match = self._match(
                 stripped if stripped.isascii() else _NON_ASCII_LETTER.sub(_as_ascii, stripped)
@@ -135,7 +144,8 @@ def _as_ascii(letter: re.Match[str]) -> str:
 
 
 CLASS_BEFORE_STOP: Final = WordClasses(
-    {word: family for family, words in WORD_FAMILIES.items() for word in words},
+    {word: family for family, words in WORD_FAMILIES.items() for word in words}
+    | {"(DC": "author"},  # Genus minor (DC.) Stapf, but: Washington DC. The
     _PATTERNS_BEFORE_STOP,
     _OPENING_MARKS,
 )
@@ -182,6 +192,8 @@ def _classify_second_word_before(word: str) -> str:
         return "Name" + word[-1] if word[0].isupper() else word[-1]
     if word in ("and", "&"):
         return "and"
+    if word == "ex":
+        return "ex"
     if word.lower() in _PERSONS:
         return "person"
     if word in _COMMON_WORDS:
@@ -217,6 +229,18 @@ CAPITALS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """A mark between a word of :data:`CERTAIN_CLASSES` and one of these letters is a boundary without the model;
 in the training texts this is wrong for 14 of 19,950.
 """
+
+_PLAIN_CLASSES: Final = CERTAIN_CLASSES | {
+    "capital",
+    "item",
+    "letter",
+    "number",
+    "short",
+    "Short",
+    "unit",
+    "Word",
+}
+"""Classes of words that are no abbreviations."""
 
 _CLAUSE_STARTS: Final = frozenset({"none", ":", ";", "Name:", "Name;"})
 """Classes after which a word starts its sentence or clause: the position of list numbers."""
@@ -291,16 +315,26 @@ def _has_open_bracket(text: str) -> bool:
 
 
 _SCORED_AS: Final = {
+    "(2).": "(",
+    "S1": "Mixed",
+    "caseless": "Mixed",
     "company": "firm",
     "dash": "number",
     "Dr": "Name",
     "Drs": "Word",
+    "epithet": "Name",
+    "ex": "small",
+    "letter,": "small",
+    "new": "rank",
+    "paragraph": "mark",
     "sense": "latin",
     "strain": "Word",
     "supplement": "other",
     "target": "Word",
+    "variable": "Mixed",
+    "zero": "item",
 }
-"""Classes that only :func:`decide_by_rule` tells apart, as the annotated texts have few of them."""
+"""Classes that only rules tell apart, as the annotated texts have few of them."""
 
 
 def decide_by_rule(context: BoundaryContext) -> bool | None:
@@ -319,10 +353,51 @@ def decide_by_rule(context: BoundaryContext) -> bool | None:
     if class_before in ("capital", "initials") and class_after == "Opener," and not position:
         return True
     if class_before == "company" and not position:
-        is_sentence = class_beyond == "small" and class_after in ("Opener", "Word", "Name")
+        is_sentence = class_beyond == "small" and class_after in ("Opener", "Word", "Name", "epithet")
         return True if is_sentence or class_after in ("Dr", "Drs") else None
-    is_plain = class_after in ("Opener", "Opener,", "Word", "Name", "ACRONYM", "gene", "strain")
+    is_plain = class_after in ("Opener", "Opener,", "Word", "Name", "epithet", "ACRONYM", "gene", "strain")
     return True if previous_class == "supplement" and class_before == "reference" and is_plain else None
+
+
+def _decide_rare_case(context: BoundaryContext) -> bool | None:
+    """Return what :func:`decide_by_rule` does, for cases on which the weights are fitted as well.
+
+    The annotated texts have few of them; the weights of their classes stay those of frequent cases.
+    """
+    previous_class, class_before, mark, class_after, class_beyond, position = context
+    if class_after == "per unit":  # 3 fg. g-1
+        return False
+    if class_before == "genus" and class_after == "epithet":  # Ae. Aegypti
+        return False
+    if previous_class == "ex" and class_before in ("capital", "initials") and class_after in ("Name", "Word"):
+        return False  # Genus minor Hill ex K. Ode
+    if class_before == "zero" and class_after in ("number", "amount"):  # p<0. 05
+        return False
+    if class_before == "target" and class_after in ("(2).", "S1"):  # Figure. S1
+        return False
+    if previous_class == "none" and mark == "?":  # How? The
+        return True if class_after in ("Opener", "Word", "Name", "epithet") else None
+    if position:
+        return None
+    if class_after == "letter," and class_beyond == "small":  # Bar = 5 mm. c, d Eggs
+        return True if class_before in _PLAIN_CLASSES else None
+    if class_before in ("rank", "reference") and class_after == "Opener,":
+        return True
+    if (
+        class_before == "new"
+        and class_beyond == "small"
+        and class_after in ("Opener", "Word", "Name", "epithet")
+    ):
+        return True
+    if class_before in ("capital", "initials") and class_after == "variable":  # one to N. Y_i is
+        return True
+    return True if class_before in ("capital", "initials", "dose") and class_after == "mark" else None
+
+
+def _decide_by_any_rule(context: BoundaryContext) -> bool | None:
+    """Return what rules decide, those for rare cases first."""
+    decision = _decide_rare_case(context)
+    return decide_by_rule(context) if decision is None else decision
 
 
 def extract_features(context: BoundaryContext) -> list[str]:
@@ -354,7 +429,7 @@ _WEIGHTS: Final = _read_weights()
 @functools.lru_cache(maxsize=MAX_CACHED)
 def decide(context: BoundaryContext) -> bool:
     """Return True if a candidate in this context is a boundary."""
-    decision = decide_by_rule(context)
+    decision = _decide_by_any_rule(context)
     if decision is None:
         scores = [_WEIGHTS.get(name, 0.0) for name in extract_features(context)]
         decision = _WEIGHTS["always"] + sum(scores) > 0
@@ -375,8 +450,8 @@ def decide_by_neighbours(class_before: str, class_after: str) -> bool | None:
     Three in four candidates need no more than these words.
     """
     decisions = {
-        decide_by_rule((previous, class_before, ".", class_after, beyond, position))
-        for previous in ("supplement", "")  # what rules name, and what none names
+        _decide_by_any_rule((previous, class_before, ".", class_after, beyond, position))
+        for previous in ("supplement", "ex", "")  # what rules name, and what none names
         for beyond in ("small", "")
         for position in ("first", "")
     }
