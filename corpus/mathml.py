@@ -418,15 +418,26 @@ _WIDE_SPACE_NAME = re.compile(r"\s*(?:thin|medium|(?:very){0,2}thick)mathspace\s
 
 def _append_space(element: etree._Element, pieces: list[str], depth: int, tight: bool) -> None:
     """Append a blank if the space is at least as wide as a thin space, 1/6 em."""
-    width = element.get("width", "")
-    length = _LENGTH.fullmatch(width)
-    is_wide = float(length[1]) * _UNITS[length[2]] > 0.166 if length else _WIDE_SPACE_NAME.fullmatch(width)
-    if is_wide or element.get("linebreak") == "newline":
+    if is_wide_space(element):
         pieces.append(" ")
 
 
+def is_wide_space(element: etree._Element) -> bool:
+    """Return True if an ``mspace`` separates words."""
+    width = element.get("width", "")
+    length = _LENGTH.fullmatch(width)
+    if length:
+        is_wide = float(length[1]) * _UNITS[length[2]] > 0.166
+    else:
+        is_wide = _WIDE_SPACE_NAME.fullmatch(width) is not None
+    return is_wide or element.get("linebreak") == "newline"
+
+
 def _append_fenced(element: etree._Element, pieces: list[str], depth: int, tight: bool) -> None:
+    """Append a list in its brackets; one that has commas of its own needs no others."""
     separators = "".join(element.get("separators", ",").split())
+    if any(child.tag in _OPERATOR_TAGS and (child.text or "").strip() in _SEPARATORS for child in element):
+        separators = ""
     _append_token(element.get("open", "("), pieces)
     for index, child in enumerate(element):
         if index and separators:
@@ -435,6 +446,8 @@ def _append_fenced(element: etree._Element, pieces: list[str], depth: int, tight
     _append_token(element.get("close", ")"), pieces)
 
 
+_OPERATOR_TAGS: Final = ("mo", MATHML_NAMESPACE + "mo")
+_SEPARATORS: Final = (",", ";")
 _ZERO_THICKNESS = re.compile(r"\s*+0++(?:\.0*+)?\s*+[a-z%]*+\s*")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from lxml import etree
 
@@ -35,7 +35,7 @@ from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.source_record import NON_PMC_NUMBER_BIT, UNNUMBERED_VERSION, VersionKey
-from bioshards.corpus.text.cleaning import Cleaner, remove_bracketed_numbers
+from bioshards.corpus.text.cleaning import Cleaner, remove_bracketed_numbers, remove_numbers_after_names
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
 from bioshards.corpus.text_config import list_journal_names
 
@@ -103,8 +103,9 @@ class ArticleDocumentBuilder:
         document = None
         if drop_reason is None or keep_dropped:
             blocks = text_blocks.extract_blocks(tree, config, dropped)
-            if config.citations != "keep" and b"bibr" not in xml:
-                blocks = list(map(_remove_typed_citations, blocks))
+            if config.citations != "keep":
+                remove = remove_numbers_after_names if b"bibr" in xml else remove_bracketed_numbers
+                blocks = [_remove_typed_citations(block, remove) for block in blocks]
             text_drop_reason, document = self.build_document(metadata, has_body, blocks, file, position)
             for name, num_characters in dropped.items():
                 document.removed_characters[f"{DROPPED_PART_PREFIX}{name}"] = num_characters
@@ -317,11 +318,11 @@ def _count_original(article: etree._Element, dropped: DroppedText) -> None:
         count_dropped(child, dropped)
 
 
-def _remove_typed_citations(block: TextBlock) -> TextBlock:
-    """Remove citations by number from a block of an article that links none; cells of tables stay."""
+def _remove_typed_citations(block: TextBlock, remove: Callable[[str], str]) -> TextBlock:
+    """Remove citations by number without a link from a block; cells of tables stay."""
     if block.part == "table" or "[" not in block.text:
         return block
-    return block._replace(text=remove_bracketed_numbers(block.text))
+    return block._replace(text=remove(block.text))
 
 
 def _language_of(element: etree._Element) -> str:

@@ -106,11 +106,14 @@ _GOVERNING_WORD = re.compile(
     r"(?:\b(?:in|by|from|of|to|with|per|than|following|after|[Bb]ased on)"
     r"|(?:\A|[.!?:;(]\s*+)(?:After|By|Following|From|In|Unlike|With)"
     r"|\b[Ss]ee(?:,? (?:e\.?g\.?|for example),?)?"
-    r"|\b(?:[Rr]efs?|References?)\.?|\b(?:in|by|from|of|to|and|[Ss]ee) references?)$"
+    r"|\b(?:[Rr]efs?|References?)\.?|\b(?:in|by|from|of|to|and|[Ss]ee) references?"
+    r"|\bvia|\b(?:accessible|available|deposited|described|downloadable|downloaded|found|given|hosted"
+    r"|provided|published)(?: for free| freely| online)? (?:at|under|within))$"
 )
 """Words before a citation that is their object. Of 70 that were read in real articles all were."""
 _LOOSELY_GOVERNING_WORD = re.compile(
-    r"(?:(?<![\w-])(?:and|as|(?<!in )between|like|or|[Uu]nlike)|\b(?:[Cc]f\.?|e\.g\.|i\.e\.),?)$"
+    r"(?:(?:\A|[.!?]\s++)As|(?<![\w-])(?:and|as|(?<!in )between|like|or|[Uu]nlike)"
+    r"|\b(?:[Cc]f\.?|e\.g\.|i\.e\.),?)$"
 )
 """The same with a blank before the citation and :data:`_AFTER_NOUN` behind it; a number above the line after
 "and" is of the word before.
@@ -128,16 +131,24 @@ _AFTER_NOUN = re.compile(
 _SENTENCE_END = re.compile(r"(?:\A|(?:[a-z]{3}|[\d)\]])[.!?])\Z")
 _LAST_WORD_LIST: Final = """
     in by from of to with per than following after on see e.g eg example ref refs reference references and as
-    between like or unlike cf i.e
+    between like or unlike cf i.e at via under within
 """
 _LAST_WORDS: Final = frozenset(_LAST_WORD_LIST.split())
 """Last words of :data:`_GOVERNING_WORD`, a fast prefilter."""
 _LOOKBACK_CHARACTERS: Final = 30
+_SECOND_COMMA = re.compile(r",\s*+(?=[,;]|\.(?!\.))")
+"""A comma behind a citation that other punctuation follows: "gulls [5],. Terns", "gulls, [5], , terns"."""
+_BESIDE_CITATION = re.compile(
+    rf"(?:\[\d{{1,3}}\]\s?){{1,4}}+(?=\[{CITATION_MARK})|(?<={CITATION_MARK}\])(?:\s?\[\d{{1,3}}\]){{1,4}}+"
+)
+"""Numbers in brackets that have no link, beside a citation that has: "gulls [45] [2]"."""
 _STRIPPED_IN_BRACKET: Final = " \t\n,;:"
 
 
 def remove_marks(text: str) -> str:
     """Remove the marks, and the brackets that become empty."""
+    if f"] [{CITATION_MARK}" in text or f"][{CITATION_MARK}" in text or f"{CITATION_MARK}] [" in text:
+        text = _BESIDE_CITATION.sub("", text)
     for opening, pattern in _NUMERIC_BRACKETS:
         if opening in text:
             text = pattern.sub(CITATION_MARK, text)
@@ -208,6 +219,9 @@ def _close_gaps(text: str) -> str:
         start, end = run.span()
         kept = text[position:start].rstrip()
         left_character, right_character = kept[-1:], text[end : end + 1]
+        if right_character == "," and (comma := _SECOND_COMMA.match(text, end)):
+            end = comma.end()
+            right_character = text[end]
         if left_character in _OPENING_BRACKETS and right_character in _SEPARATING_MARKS:
             # "([5]; see also Ode)"
             end = _SEPARATORS.match(text, end).end()  # type: ignore[union-attr]
@@ -251,6 +265,9 @@ def _close_gaps(text: str) -> str:
             )
         else:
             parts += (kept, gap)
+        if right_character == "." and text[end + 1 : end + 2].isupper() and CITATION_MARK in run[0]:
+            parts.append(". ")  # "gulls [5].The terns"
+            end += 1
         position = end
     return "".join([*parts, text[position:]])
 

@@ -59,7 +59,7 @@ _WORD_BEFORE_SYMBOL = re.compile(
 )
 _WORDS_AFTER_SYMBOL = re.compile(
     r"\s+(?:are|denot(?:es?|ing)|equals|indicat(?:es?|ing)|is|represent(?:s|ing)?|stands? for|was|were"
-    r"|[=<>≤≥≈])\s"
+    rf"|[=<>≤≥≈])\s|\s?\[{CITATION_MARK}"
 )
 """Words around a graphic that is the noun of its sentence; keys of legends and logos have others."""
 _NUMBERED_ITEM_NAME = re.compile(
@@ -197,8 +197,22 @@ def _append_removal_mark(_: etree._Element, pieces: TextPieces) -> None:
 def _append_inline_graphic(graphic: etree._Element, pieces: TextPieces) -> None:
     """Append a mark for a symbol if the words around a graphic need one, as "at time", else for a picture."""
     before = "".join(pieces[-_LOOKBACK_PIECES:])[-_LOOKBACK_CHARACTERS:]
-    is_symbol = _WORD_BEFORE_SYMBOL.search(before) or _WORDS_AFTER_SYMBOL.match(graphic.tail or "")
+    tail = graphic.tail or ""
+    is_symbol = (
+        _WORD_BEFORE_SYMBOL.search(before)
+        or _WORDS_AFTER_SYMBOL.match(tail)
+        or (tail.strip() == "[" and _is_numeric_xref(graphic.getnext()))
+    )
     pieces.append(FORMULA_MARK if is_symbol else REMOVAL_MARK)
+
+
+def _is_numeric_xref(element: etree._Element | None) -> bool:
+    return (
+        element is not None
+        and element.tag == "xref"
+        and element.get("ref-type") in CITATION_XREF_TYPES
+        and in_text_marks.is_numeric_citation(text_content(element))
+    )
 
 
 def _append_link(link: etree._Element, pieces: TextPieces) -> None:
@@ -237,11 +251,12 @@ def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
 
 
 def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
-    text = _join_marked_text(element)
+    text = _strip_indentation(_join_marked_text(element), element.tail or "")
     if next(element.iterchildren(_KEPT_XREF_TAG), None) is not None:
         pieces.append(f" [{text.strip()}]")
         return
     if element_text.is_degree(text, (element.tail or "")[:3]):
+        _strip_line_break(pieces)
         pieces.append("°")
         return
     if _may_start_note(element, text, pieces):
@@ -255,7 +270,8 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
             pieces[-1] = pieces[-1].rstrip(" ")
             return
     is_isotope = text.isdigit() and (element.tail or "")[:1].isupper()
-    if not is_isotope:  # the blank before <sup>14</sup>C is intended
+    # The blanks before <sup>14</sup>C and after "Gulls.", before <sup>#</sup>P < 0.05, are intended.
+    if not is_isotope and not (_SIGNS.fullmatch(text) and "".join(pieces[-2:]).rstrip().endswith(".")):
         _strip_line_break(pieces)
     if CITATION_MARK in text and in_text_marks.has_only_citations(text):
         pieces.append(CITATION_MARK)
@@ -265,6 +281,9 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
         pieces.append(f"^{text.lstrip()}")
     elif text:
         pieces.append("™" if text == "TM" else text)
+
+
+_SIGNS = re.compile(r"[#*†‡§]{1,3}")
 
 
 def _may_start_note(element: etree._Element, text: str, pieces: TextPieces) -> bool:
@@ -283,7 +302,17 @@ def _may_start_note(element: etree._Element, text: str, pieces: TextPieces) -> b
 
 def _append_subscript(element: etree._Element, pieces: TextPieces) -> None:
     _strip_line_break(pieces)
-    append_text(element, pieces)
+    pieces.append(_strip_indentation(_join_marked_text(element), element.tail or ""))
+
+
+def _strip_indentation(script: str, following: str) -> str:
+    """Remove line breaks that only indent the content of a script; a word after it stays apart."""
+    if script[:1] != "\n" or script.startswith(WORD_GAP):
+        return script
+    content, line_break, rest = script.lstrip(" \t\n").rpartition("\n")
+    if rest.strip(" \t"):
+        return content + line_break + rest
+    return f"{content}\n" if following[:1].isalpha() else content
 
 
 def _strip_line_break(pieces: TextPieces) -> None:
@@ -315,7 +344,13 @@ def _append_alternatives(element: etree._Element, pieces: TextPieces) -> None:
         if "".join(inner_pieces).strip(_BLANKS_AND_MARKS):
             pieces += inner_pieces
             return
-    pieces.append(REMOVAL_MARK if element.find("tex-math") is None else FORMULA_MARK)
+    tex, parent = element.find("tex-math"), element.getparent()
+    if tex is None:
+        pieces.append(REMOVAL_MARK)
+    elif parent is not None and parent.tag == "inline-formula":  # which writes it
+        pieces.append(FORMULA_MARK)
+    else:
+        pieces.append(_format_symbol(tex, element, pieces))
 
 
 def _append_name_part(element: etree._Element, pieces: TextPieces) -> None:
@@ -344,7 +379,35 @@ def _append_formula(element: etree._Element, pieces: TextPieces) -> None:
     text = _join_marked_text(element) if math is None else _format_math(math)
     if not text.strip(_BLANKS_AND_MARKS):
         text = REMOVAL_MARK if next(element.iter(_FORMULA_IMAGES), None) is None else FORMULA_MARK
+        tex = next(element.iter("tex-math"), None)
+        if tex is not None:
+            text = _format_symbol(tex, element, pieces)
     pieces.append(text)
+
+
+_SYMBOL_LIST: Final = """
+    alpha:α beta:β gamma:γ delta:δ epsilon:ε varepsilon:ε zeta:ζ eta:η theta:θ vartheta:θ iota:ι kappa:κ
+    lambda:λ mu:μ upmu:μ nu:ν xi:ξ pi:π rho:ρ sigma:σ tau:τ upsilon:υ phi:φ varphi:φ chi:χ psi:ψ omega:ω
+    Gamma:Γ Delta:Δ Theta:Θ Lambda:Λ Xi:Ξ Pi:Π Sigma:Σ Phi:Φ Psi:Ψ Omega:Ω upalpha:α upbeta:β upgamma:γ
+    circ:° degree:° sim:~ times:× pm:± le:≤ leq:≤ ge:≥ geq:≥ approx:≈ rightarrow:→ to:→ infty:∞ cdot:·
+    ell:ℓ prime:′ AA:Å
+"""
+_SYMBOLS: Final = {name: sign for name, _, sign in (pair.partition(":") for pair in _SYMBOL_LIST.split())}
+_TEX_SYMBOL = re.compile(r"\$(?:([A-Za-z]{1,3})|\^?\{?\\([A-Za-z]{1,10})\}?)\$")
+
+_WORD_AT_END = re.compile(r"[a-z]{2}\Z")
+_WORD_AT_START = re.compile(r"(?!(?:st|nd|rd|th)\b)[a-z]{2}")
+
+
+def _format_symbol(tex: etree._Element, formula: etree._Element, pieces: TextPieces) -> str:
+    """Return the characters of LaTeX that is one symbol or a few letters, apart from words; else a mark."""
+    symbol = _TEX_SYMBOL.fullmatch(format_latex(text_content(tex)))
+    text = (symbol[1] or _SYMBOLS.get(symbol[2])) if symbol else None
+    if text is None:
+        return FORMULA_MARK
+    before = " " if pieces and _WORD_AT_END.search(pieces[-1][-2:]) else ""
+    after = " " if _WORD_AT_START.match(formula.tail or "") else ""
+    return f"{before}{text}{after}"
 
 
 def extract_formula(element: etree._Element) -> str:
@@ -369,7 +432,7 @@ def _format_math(math: etree._Element) -> str:
 def _is_blank_at(leaf: etree._Element, end: int) -> bool:
     name = str(leaf.tag).rpartition("}")[2]
     if name == "mspace":
-        return not leaf.get("width", "").startswith(("-", "0"))
+        return mathml.is_wide_space(leaf)
     text = leaf.text or ""
     if name != "mtext":  # such as <mo>&#160;</mo>; XML's own white space is trimmed in MathML
         return text.strip(" \t\r\n").isspace()

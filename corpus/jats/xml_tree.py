@@ -252,7 +252,7 @@ _PRESENTATION_TAG = re.compile(
     r"<(?:/(?:italic|bold|sub|sc|underline|monospace)"
     r'|italic(?: toggle="yes")?|bold|sub|sc|underline|monospace)>'
 )
-_INDENTED_SCRIPT = re.compile(r"\n(?:[ \t]|<[^<>]*>)*?<su[bp][\s>]")
+_INDENTED_SCRIPT = re.compile(r"\n(?:(?<=<su[bp]>\n)|(?:[ \t]|<[^<>]*>)*?<su[bp][\s>])")
 # Its first branch only saves time: many have the attributes in this order.
 _XREF = re.compile(
     r'<xref\s(?>(?:rid="[^"<>]*"\s|[^<>]*?\s)??ref-type="([^"<>]*)"[^<>]*+)(?<!/)>'

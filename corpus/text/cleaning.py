@@ -50,7 +50,10 @@ def _replace_soft_hyphen(match: re.Match[str]) -> str:
     # Hyphenation occurs between letters; next to a digit (IL-6, 10-20, "of -6.02") it is a hyphen or a minus.
     before, after = _neighbours(match)
     is_hyphen = before.isalnum() and after.isalnum() and (before.isdigit() or after.isdigit())
-    is_minus = after.isdigit() and (before.isspace() or before in ("(", "[", "="))
+    is_letter = after.isalpha() and not match.string[match.end() + 1 : match.end() + 2].isalpha()
+    is_minus = (after.isdigit() and (before.isspace() or before in ("(", "[", "="))) or (
+        is_letter and before.isspace()  # "the charges \xadR and +R"
+    )
     return "-" if is_hyphen or is_minus else ""
 
 
@@ -217,6 +220,7 @@ _WORD_ENDING = re.compile(
 _MAX_WORD_LENGTH: Final = 40
 _BRACKET: Final = r"\[[1-9]\d{0,2}+(?:\s?[,;–-]\s?[1-9]\d{0,2}+)*+\]"
 _IN_BRACKETS = re.compile(rf"\s?{_BRACKET}(?:,?\s?{_BRACKET})*(?:(?=[\s,;:)]|\Z)|(\.))")
+_AFTER_NAMES = re.compile(rf"(?<=\bal\.)\s{_BRACKET}(?:\.(?=\s|\Z))?(?!\w)")
 _CITED_WORD = re.compile(
     r"(?:(?<![\w-])[A-Za-z][a-zà-ÿ-]*[a-zà-ÿ]{3}|\b(?:[A-Z]{3,}|al\.)|[a-z]{3}[”\"']|\b(?:19|20)\d\d[a-z]?\))\Z"
 )
@@ -235,6 +239,11 @@ def remove_bracketed_numbers(text: str) -> str:
     Those that are the object of a verb or preposition, or may be a range ("6 months [4-17]"), stay.
     """
     return _IN_BRACKETS.sub(_keep_range, text)
+
+
+def remove_numbers_after_names(text: str) -> str:
+    """Return the text without citations by number after names: "Ode et al. [14]"."""
+    return _AFTER_NAMES.sub("", text) if "al. [" in text else text
 
 
 def _keep_range(numbers: re.Match[str]) -> str:

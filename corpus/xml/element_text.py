@@ -171,11 +171,11 @@ def is_exponent(before: str, script: str) -> bool:
 
 
 _DEGREE_LETTERS: Final = frozenset("oO0º∘◦")
-_DEGREE_SCALE = re.compile(r"\s?[CF](?![^\W_])")
+_DEGREE_SCALE = re.compile(r"\s?[CFNSEW](?![^\W_])")
 
 
 def is_degree(script: str, following: str) -> bool:
-    """Return True if a superscript stands for a degree sign: ``37 <sup>o</sup>C``, ``37<sup>0</sup>C``.
+    """Return True if a superscript stands for a degree sign: ``37 <sup>o</sup>C``, ``45<sup>0</sup> N``.
 
     Args:
         script: the text of the superscript.

@@ -57,6 +57,7 @@ CHARACTER_RULES = {
         ("phar\xadma\xadcology", "pharmacology"),
         ("IL\xad6 and 10\xad20 mice", "IL-6 and 10-20 mice"),
         ("of \xad6.02 (\xad7) kcal", "of -6.02 (-7) kcal"),
+        ("the charges \xadR and +R of \xadproteins", "the charges -R and +R of proteins"),
         ("p53\xaddependent, sleep\xad", "p53-dependent, sleep"),
     ],
     "spaces": [

@@ -248,6 +248,7 @@ GOLDEN = {
     wrap("mover", mo("→"), mi("k")) + mi("B"): "→^k B",
     # Fences and tables.
     "<mfenced><mi>a</mi><mi>b</mi></mfenced>": "(a, b)",
+    f"<mfenced>{mi('a')}{mo(',')}{mi('b')}</mfenced>": "(a, b)",
     '<mfenced open="[" close="]" separators=";|"><mi>a</mi><mi>b</mi><mi>c</mi></mfenced>': "[a; b|c]",
     f'<mfenced open="{{" close="" separators="">{mi("a", "b")}</mfenced>': "{ab",
     f'<mi>E</mi><mfenced open="|" close="|"><mrow>{mo("−")}{mi("x")}</mrow></mfenced>': "E|−x|",

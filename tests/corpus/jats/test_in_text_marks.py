@@ -84,6 +84,18 @@ def remove_citations(text: str) -> str:
         ("gulls [¶]: terns", "gulls: terns"),
         ("Do gulls nest [¶]?", "Do gulls nest?"),
         ("gulls [¶]", "gulls"),
+        # Commas and stops behind it, and a sentence that begins right after it.
+        ("gulls [¶, ¶],. Terns", "gulls. Terns"),
+        ("gulls, [¶], , terns", "gulls, terns"),
+        ("gulls [¶],... and", "gulls,... and"),
+        ("gulls nest [¶].The terns", "gulls nest. The terns"),
+        ("gulls nest [¶–¶].A tern", "gulls nest. A tern"),
+        ("gulls nest by Ode et al. [¶].Terns", "gulls nest by Ode et al. Terns"),
+        ("gulls [¶].5 and", "gulls.5 and"),
+        # Numbers without a link beside it.
+        ("gulls [45] [¶] nest", "gulls nest"),
+        ("gulls [¶] [45], [46] nest", "gulls, [46] nest"),
+        ("gulls [1990] [¶] nest", "gulls [1990] nest"),
         # A bracket without its other half
         ("all gulls.[¶", "all gulls."),
         ("gulls [¶. Terns", "gulls. Terns"),
@@ -136,7 +148,13 @@ def test_citations_are_removed_with_their_punctuation(before: str, after: str) -
             "_ showed that gulls nest. _ have also done so.",
         ),
         ("by [¶] and [¶] in Italy", "by _ in Italy"),
+        ("Counts are available at [¶]. Terns", "Counts are available at _. Terns"),
+        ("found via [¶] and", "found via _ and"),
+        ("As [¶], we count gulls.", "As _, we count gulls."),
+        ("Gulls nest. As [¶], we count.", "Gulls nest. As _, we count."),
         # These are no nouns.
+        ("the cliff that gulls nest at [¶].", "the cliff that gulls nest at."),
+        ("of metals such as Cd and As [¶] is", "of metals such as Cd and As is"),
         ("Miller et al. [¶] report that", "Miller et al. report that"),
         ("T. aestivum L. [¶] has genes", "T. aestivum L. has genes"),
         ("with Ga and In [¶].", "with Ga and In."),

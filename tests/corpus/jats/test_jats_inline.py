@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -61,6 +62,11 @@ def build_xref(number: str) -> str:
         ("(\n  <xref ref-type='fig'>Fig. 1</xref>\n  ), and", "(Fig. 1), and"),
         ("as\n  <italic>Larus</italic>\n  . Terns", "as Larus. Terns"),
         ("the <sup>14</sup>C of shells", "the 14C of shells"),
+        ("w\n<sub>\n<italic>p</italic>\n</sub>\nof E<sub>\n0\n</sub>", "wp of E0"),
+        ("IC\n<sub>\n50\n  </sub>of gulls, Na\n<sup>\n+\n</sup>.", "IC50 of gulls, Na+."),
+        ("IC<sub>\n<bold>50 </bold>\n</sub><bold>of gulls</bold>", "IC50 of gulls"),
+        ("5.3\n<sup>o</sup>E, 7<sup>o</sup> N and 9 <sup>o</sup>C", "5.3°E, 7° N and 9 °C"),
+        ("of gulls.\n<sup>#</sup>\nP &lt; 1, m\n<sup>*</sup>", "of gulls. # P < 1, m*"),
         ("the\n   <sup>14</sup>C of shells", "the 14C of shells"),
         # Elements that are apart from the words around them.
         (
@@ -86,6 +92,11 @@ def build_xref(number: str) -> str:
             "for<m:math><m:mtext> all </m:mtext><m:mi>x</m:mi><m:mspace width='1em'/></m:math>in",
             "for all x in",
         ),
+        (
+            "and<m:math><m:mspace width='0.25em'/><m:mi>u</m:mi><m:mspace width='0.25em'/></m:math>is",
+            "and u is",
+        ),
+        ("x<m:math><m:mspace width='0.1em'/><m:mi>u</m:mi></m:math>", "xu"),
         ("the part<m:math><m:mo>&#160;</m:mo><m:mi>u</m:mi><m:mi>&#160;</m:mi></m:math>of", "the part u of"),
         ("non-<m:math><m:mo>\n</m:mo><m:mi>n</m:mi><m:mo> </m:mo></m:math>fold", "non-nfold"),
         # Links, and links without a text.
@@ -166,7 +177,7 @@ def test_text_of_inline_elements(inside: str, text: str) -> None:
 
 
 IMAGE = "<inline-formula><inline-graphic xlink:href='a.png'/></inline-formula>"
-TEX = "<inline-formula><alternatives><tex-math>$x$</tex-math><graphic/></alternatives></inline-formula>"
+TEX = "<inline-formula><alternatives><tex-math>$x_1$</tex-math><graphic/></alternatives></inline-formula>"
 PICTURE = "<inline-graphic xlink:href='a.png'/>"
 
 
@@ -179,10 +190,11 @@ PICTURE = "<inline-graphic xlink:href='a.png'/>"
         (f"the value of{IMAGE}was 3", "the value of [F] was 3"),
         (f"the {IMAGE}th of all {IMAGE}s", "the [F]th of all [F]s"),
         (f"in {IMAGE} [{build_xref('3')}], as", "in [F], as"),
-        ("by <alternatives><inline-graphic/><tex-math>x</tex-math></alternatives>.", "by [F]."),
+        ("by <alternatives><inline-graphic/><tex-math>x_1</tex-math></alternatives>.", "by [F]."),
         (f"bends at time {PICTURE} for all {PICTURE} &lt; 3", "bends at time [F] for all [F] < 3"),
         (f"({PICTURE} indicates males and {PICTURE} is 4)", "([F] indicates males and [F] is 4)"),
         ("where <private-char/> is", "where [F] is"),
+        (f"on cliffs. {PICTURE} [{build_xref('3')}], {PICTURE} [{build_xref('4')}]", "on cliffs. [F], [F]"),
         # Pictures and keys of legends are no nouns.
         (f"cold ({PICTURE}), warm ({PICTURE})", "cold, warm"),
         (f"colours: {PICTURE} gulls, {PICTURE} terns, and {PICTURE} auks", "colours: gulls, terns, and auks"),
@@ -191,6 +203,24 @@ PICTURE = "<inline-graphic xlink:href='a.png'/>"
 )
 def test_formulas_and_symbols_without_text_are_a_word(inside: str, text: str) -> None:
     assert in_text_marks.write_formula_words(extract_text(inside), "[F]") == text
+
+
+@pytest.mark.parametrize(
+    ("latex", "text"),
+    [
+        (r"at 8{^{\circ}}C, a {\beta}-gull, {$xy$}", "at 8°C, a β-gull, xy"),
+        (r"the mass of{K}was {\sim}5, {n}th", "the mass of K was ~5, nth"),
+        (r"of {\gulls}, {x_1} and {abcd}", "of [F], [F] and [F]"),
+    ],
+)
+def test_latex_of_one_symbol_is_its_characters(latex: str, text: str) -> None:
+    tag = "tex-math"
+    marked = re.sub(r"\{((?:[^{}]|\{[^{}]*\})*)\}", rf"<{tag}>\1</{tag}>", latex)
+    formula, alternatives = ("<inline-formula>", "</inline-formula>"), ("<alternatives>", "</alternatives>")
+    both = (formula[0] + alternatives[0], alternatives[1] + formula[1])
+    for start, end in (formula, alternatives, both):
+        inside = marked.replace(f"<{tag}>", f"{start}<{tag}>").replace(f"</{tag}>", f"</{tag}>{end}")
+        assert in_text_marks.write_formula_words(extract_text(inside), "[F]") == text
 
 
 def test_author_year_citations_can_be_removed() -> None:

@@ -47,7 +47,7 @@ DEFAULT = ["Sleep was short Table 1.", "With a_1 < 2 we have [FORMULA] and also 
 
 
 IMAGES = """Of <inline-formula><graphic/></inline-formula> we know<disp-formula><graphic/></disp-formula> and
-<inline-formula><tex-math>x</tex-math></inline-formula> only."""
+<inline-formula><tex-math>x_1</tex-math></inline-formula> only."""
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ IMAGES = """Of <inline-formula><graphic/></inline-formula> we know<disp-formula>
     [
         ("", "Of [FORMULA] we know [FORMULA] and [FORMULA] only."),
         ("text", "Of [FORMULA] we know [FORMULA] and [FORMULA] only."),
-        ("latex", "Of [FORMULA] we know [FORMULA] and $x$ only."),
+        ("latex", "Of [FORMULA] we know [FORMULA] and $x_1$ only."),
         ("[F]", "Of [F] we know [F] and [F] only."),
     ],
 )
