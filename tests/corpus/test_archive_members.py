@@ -628,15 +628,15 @@ def test_global_fields_of_a_tar_are_bounded() -> None:
 
 def test_tar_of_many_members_takes_bounded_memory() -> None:
     data = (
-        b"".join(pack_entry(f"PMC{number}.xml", b"0", FIRST_ARTICLE) for number in range(5000)) + END_OF_TAR
+        b"".join(pack_entry(f"PMC{number}.xml", b"0", FIRST_ARTICLE) for number in range(2000)) + END_OF_TAR
     )
     compressed = gzip.compress(data, 1)
-    assert len(unpack(compressed, "a.tar.gz")) == 5000
+    assert len(unpack(compressed, "a.tar.gz")) == 2000
 
     def count_members() -> None:
-        assert sum(1 for _ in iter_members(io.BytesIO(compressed), "a.tar.gz")) == 5000
+        assert sum(1 for _ in iter_members(io.BytesIO(compressed), "a.tar.gz")) == 2000
 
-    assert measure_peak_memory(count_members) < 3_000_000
+    assert measure_peak_memory(count_members) < 1_000_000
 
 
 def test_gzip_bomb_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,7 +214,7 @@ def test_counted_matches_are_those_of_re(source: str, text: str) -> None:
         (r"\([^)]*\)", True),
         (r"\([^()]*\)", False),
         (r"(?:a|aa)*b", True),
-        (r"(\w+ )*\d", True),
+        pytest.param(r"(\w+ )*\d", True, marks=pytest.mark.thorough),  # takes seconds
         (r"a.*b.*c", True),
         (r"a.{0,50}b", False),
         (r"[a-z]+ \d", True),
@@ -253,5 +253,5 @@ def test_splitter_looks_at_characters_in_proportion_to_the_line(
         sentences.split_line(Line((HOSTILE_LINES[unit] * repeats).strip()))
         return looked_at
 
-    once = split_counted(20_000)
-    assert split_counted(40_000) <= 2.2 * once
+    once = split_counted(10_000)
+    assert split_counted(20_000) <= 2.2 * once

@@ -476,7 +476,8 @@ def test_other_tokenizers_that_split_at_blanks_have_the_same_ids(tmp_path: Path)
     tokenizers[0].normalizer = normalizers.Sequence([normalizers.NFC()])
     for number, tokenizer in enumerate(tokenizers):
         folder = save_tokenizer(tmp_path / str(number), tokenizer)
-        assert_same_ids((Tokenizer.from_file(f"{folder}/tokenizer.json"), Encoder(folder)), HOSTILE)
+        pair = Tokenizer.from_file(f"{folder}/tokenizer.json"), Encoder(folder)
+        assert_same_ids(pair, [text[:5_000] for text in HOSTILE])
 
 
 BENCHMARKS = Path(str(DATA)) / "benchmarks"

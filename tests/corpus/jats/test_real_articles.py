@@ -26,7 +26,7 @@ from tests.support.corpus import jats_oracle as oracle
 from tests.support.corpus.small_articles import DROP_CITATIONS
 from tests.support.real_data import DATA, needs_data
 
-pytestmark = needs_data
+pytestmark = [needs_data, pytest.mark.timeout(1200)]  # one pass over all: minutes, more beside other work
 
 NUM_DOCUMENTS = 2259
 MAX_LOST_FRACTION = 0.001

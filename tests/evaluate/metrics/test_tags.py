@@ -206,7 +206,7 @@ def test_entity_f1_equals_conlleval_and_strict_spans() -> None:
 
 def test_word_f1_equals_scikit_learn() -> None:
     """Each case is two sentences of seven words; the classes are the types and ``O``."""
-    gold, predicted = random_classifications(2, len(PICO), (1000, 14))
+    gold, predicted = random_classifications(2, len(PICO), (300, 14))
     scores = scores_by_class(one_hot(gold, 4), one_hot(predicted, 4))
     metric = word_f1(("PAR", "INT", "OUT"))
     for index, (gold_codes, predicted_codes) in enumerate(zip(gold, predicted, strict=True)):

@@ -242,7 +242,7 @@ def test_pearson_equals_scipy() -> None:
 
     rng = numpy.random.default_rng(1)
     metric = pearson()
-    for _ in range(1000):
+    for _ in range(300):
         gold = rng.integers(0, 21, size=rng.integers(3, 30)) / 5
         predicted = gold * rng.normal() + rng.normal(size=len(gold)) * 10 ** rng.uniform(-4, 2)
         if len(set(gold)) > 1:
