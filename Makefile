@@ -73,6 +73,10 @@ TESTS := tests/corpus/jats tests/vocab $(filter-out tests/vocab/ tests/corpus/,$
 QUICK_TESTS = $(foreach folder,$(TESTS),\
   $(sort $(shell grep -rL '^pytestmark = .*thorough' --include='test_*.py' $(folder))))
 
+# The files that have others.
+THOROUGH_TESTS = $(foreach folder,$(TESTS),\
+  $(sort $(shell grep -rlE 'thorough|needs_data|@given' --include='test_*.py' $(folder))))
+
 # Print the first interpreter that can make environments and of whose version this is true.
 find_python = for name in $(or $(PYTHON),$(PYTHONS)); do \
   "$$name" -c 'import ensurepip, sys, venv; sys.exit(not ($(if $(PYTHON),sys.version_info >= (3, 11),$(1))))' \
@@ -111,7 +115,8 @@ test-all: test test-thorough
 # All others, and those with generated examples again, with all of their examples, other ones in each run:
 # make test-thorough SEED=... draws those of an earlier run again.
 test-thorough: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=full $(PYTEST) -m "thorough or property" --hypothesis-seed=$(SEED) $(TESTS)
+	HYPOTHESIS_PROFILE=full $(PYTEST) -m "thorough or property" --hypothesis-seed=$(SEED) \
+	  $(if $(filter file,$(origin TESTS)),$(THOROUGH_TESTS),$(TESTS))
 
 test-scispacy: $(VENV)-scispacy/.made
 	$(VENV)-scispacy/bin/python -m pytest -m scispacy \

@@ -6,11 +6,13 @@ import faulthandler
 import gc
 import signal
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from types import MethodType
 from typing import Any, Final
 
 import pytest
@@ -42,18 +44,55 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Stop the clock of :func:`pytest_configure`, and let all objects end with the process."""
+    """Stop the clock of :func:`pytest_configure`."""
     faulthandler.cancel_dump_traceback_later()
-    gc.unfreeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a process of a run whether it has the tests that import torch."""
+    from tests.support import distribution
+
+    if node.config.getvalue("dist") == "loadfile" and not distribution.is_first(node):
+        node.workerinput["others_tests"] = distribution.TORCH_TESTS
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give the tests that import torch to one process."""
+    from tests.support.distribution import OneTorchProcess
+
+    return OneTorchProcess(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+@pytest.hookimpl
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Leave out the files of another process, also those that the command names."""
+    name = module_path.relative_to(parent.config.rootpath).as_posix()
+    is_left_out = name.startswith(_tests_of_another_process(parent.config))
+    return _EmptyModule.from_parent(parent, path=module_path) if is_left_out else None
+
+
+def _tests_of_another_process(config: pytest.Config) -> tuple[str, ...]:
+    """Return the beginnings of the names of files that this process leaves to the one that imports torch."""
+    return tuple(getattr(config, "workerinput", {}).get("others_tests", ()))
+
+
+class _EmptyModule(pytest.Module):
+    def collect(self) -> list[pytest.Item | pytest.Collector]:
+        return []
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Spare the garbage collector the million objects that are made here, and stay."""
     gc.disable()
     collected = yield
     gc.freeze()
     gc.enable()
+    if others := _tests_of_another_process(session.config):
+        wrong = "a test file imports torch: name it in TORCH_TESTS of tests/support/distribution.py, beside"
+        assert "torch" not in sys.modules, f"{wrong} {others}"
     return collected
 
 
@@ -70,11 +109,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("property")
 
 
-@pytest.fixture(autouse=True)
-def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def no_network() -> Iterator[None]:
     """Refuse every connection but those to this machine, which go through no proxy."""
-    for name in ("no_proxy", "NO_PROXY"):
-        monkeypatch.setenv(name, "127.0.0.1,localhost")
     connect = socket.socket.connect
 
     def guarded(sock: socket.socket, address: Any) -> None:
@@ -82,7 +119,35 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
             raise AssertionError(f"a test connects to {address}")
         connect(sock, address)
 
-    monkeypatch.setattr(socket.socket, "connect", guarded)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.setenv(name, "127.0.0.1,localhost")
+        monkeypatch.setattr(socket.socket, "connect", guarded)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def known_methods() -> Iterator[None]:
+    """Let Beam inspect each method once, not a hundred methods again for each step of each pipeline."""
+    if "apache_beam" not in sys.modules:
+        yield
+        return
+    from apache_beam.transforms import core
+
+    find = core.get_function_args_defaults
+    known: dict[object, Any] = {}
+
+    def find_once(function: Any) -> Any:
+        if not isinstance(function, MethodType):
+            return find(function)
+        if function.__func__ not in known:
+            known[function.__func__] = find(function)
+        arguments, defaults = known[function.__func__]
+        return [*arguments], [*defaults]
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(core, "get_function_args_defaults", find_once)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

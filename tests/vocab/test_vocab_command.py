@@ -134,20 +134,6 @@ def test_word_files_equal_counts_of_the_documents(vocabulary: Path, shards: list
     assert totals["validation_words"] == counts.validation_words.total() > 0
 
 
-def test_transformers_reads_the_vocabulary(vocabulary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    from transformers import AutoTokenizer
-
-    loaded: Any = AutoTokenizer.from_pretrained(str(vocabulary))
-    tokenizer = Tokenizer.from_file(str(vocabulary / "tokenizer.json"))
-    with open(vocabulary / "words.tsv", "rb") as file:
-        words = list(word_counts.read_counts(file))
-    assert loaded(words, add_special_tokens=False)["input_ids"] == [
-        encoded.ids for encoded in tokenizer.encode_batch(words, add_special_tokens=False)
-    ]
-    assert loaded.vocab_size == SIZE
-
-
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_of_the_papers(name: str, shards: list[str], tmp_path: Path) -> None:
     assert run_build(*shards, "--output", tmp_path / "v", "--preset", name, "--size", SIZE) == 0
