@@ -68,6 +68,7 @@ _PATTERNS_AFTER_STOP: Final = {
     "initials": r"[A-Z](?:\.[-–]?[A-Z])*\.(?:[-–][A-Z]\.?)?[,;]?",
     "capital": r"[A-Z]",
     "panel": r"\(?[A-Za-z](?:[-–,&][A-Za-z]?)*\)[.:,;]?|[a-z](?:[-–,][a-z])?[:.]|\([a-zA-Z],",
+    "(2),": r"\(\d[^()]*\),",
     "(2).": r"\(\d{1,2}\)[.:]",
     "item": r"\(?\d{1,2}[).]|\(?[ivx]{1,4}\)",
     "number": r"[\d.,:–-]+[;:),]*",
@@ -84,6 +85,7 @@ _PATTERNS_AFTER_STOP: Final = {
     "Mixed": r"[A-Z].*",
     "greek": r"(?:alpha|beta|gamma|delta|epsilon|zeta|theta|kappa|lambda|sigma|omega|[α-ω])(?:[^a-z].*)?",
     "per unit": r"(?:[kmµμn]?g|[mµμ]?[lL]|[mck]?m|h|min|s|d|day|ha|plant)[-−–][1-3](?!\d).*",  # mL-1
+    "cross": r"[a-z]{3,}[-–][A-Z]\.",  # G. minor-G. major hybrids
     "gene": r"[a-z]{1,6}-?[A-Z0-9].*",  # p53  mRNA  cDNA  iPSC  miR-21
     "prefixed": r"[a-z]{1,2}-.*",  # c-jun  m-calpain  n-3
     "letter": r"[a-z]",
@@ -315,7 +317,9 @@ def _has_open_bracket(text: str) -> bool:
 
 
 _SCORED_AS: Final = {
+    "(2),": "(",
     "(2).": "(",
+    "cross": "gene",
     "S1": "Mixed",
     "caseless": "Mixed",
     "company": "firm",
@@ -366,6 +370,10 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
     """
     previous_class, class_before, mark, class_after, class_beyond, position = context
     if class_after == "per unit":  # 3 fg. g-1
+        return False
+    if class_before == "capital" and class_after == "cross":
+        return False
+    if class_after == "(2)," and class_beyond in ("Name", "Name,", "small"):  # 3 mL/min. (210 °C), nests
         return False
     if class_before == "genus" and class_after == "epithet":  # Ae. Aegypti
         return False
@@ -452,7 +460,7 @@ def decide_by_neighbours(class_before: str, class_after: str) -> bool | None:
     decisions = {
         _decide_by_any_rule((previous, class_before, ".", class_after, beyond, position))
         for previous in ("supplement", "ex", "")  # what rules name, and what none names
-        for beyond in ("small", "")
+        for beyond in ("small", "Name", "Name,", "")
         for position in ("first", "")
     }
     if None in decisions:

@@ -310,6 +310,7 @@ def test_caches_are_bounded() -> None:
         "Guano (New edn. Geneva: Auk; 2009) is good (Harbour (E). Gull town; Coast).| It smells.",
         "It rose (R2 0.16. p < 0.05) at (Auk House, Honolulu. HI), by (1. co = sea, 2. cl = cliff).",
         "(When gulls nest, it is 0 to 1.| A value of 0.5 is a nest.)| It is (dots are auks.| Terns are red).",
+        "It flowed at 3 mL/min. (210°C), nests at 250°C.| (1), (2) are eggs of G. minor-G. major lines.",
         "Gulls nest, one said. (Interview 6)",
         "Gulls nest on cliffs.| (All of them do.)",
         "Gulls nest on cliffs.| (ABSTRACT TRUNCATED AT 250 WORDS)",
