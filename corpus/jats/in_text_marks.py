@@ -138,6 +138,8 @@ _LAST_WORDS: Final = frozenset(_LAST_WORD_LIST.split())
 _LOOKBACK_CHARACTERS: Final = 30
 _SECOND_COMMA = re.compile(r",\s*+(?=[,;]|\.(?!\.))")
 """A comma behind a citation that other punctuation follows: "gulls [5],. Terns", "gulls, [5], , terns"."""
+_BRACKETED_SEPARATORS: Final = (f"{CITATION_MARK})-({CITATION_MARK}", f"{CITATION_MARK}),({CITATION_MARK}")
+"""Separators between citations whose outer brackets are not set."""
 _BESIDE_CITATION = re.compile(
     rf"(?:\[\d{{1,3}}\]\s?){{1,4}}+(?=\[{CITATION_MARK})|(?<={CITATION_MARK}\])(?:\s?\[\d{{1,3}}\]){{1,4}}+"
 )
@@ -147,6 +149,8 @@ _STRIPPED_IN_BRACKET: Final = " \t\n,;:"
 
 def remove_marks(text: str) -> str:
     """Remove the marks, and the brackets that become empty."""
+    for separator in _BRACKETED_SEPARATORS:
+        text = text.replace(separator, CITATION_MARK)
     if f"] [{CITATION_MARK}" in text or f"][{CITATION_MARK}" in text or f"{CITATION_MARK}] [" in text:
         text = _BESIDE_CITATION.sub("", text)
     for opening, pattern in _NUMERIC_BRACKETS:

@@ -97,6 +97,8 @@ def remove_citations(text: str) -> str:
         ("gulls [¶] [45], [46] nest", "gulls, [46] nest"),
         ("gulls [1990] [¶] nest", "gulls [1990] nest"),
         # A bracket without its other half
+        ("gulls nest.¶)-(¶ Terns", "gulls nest. Terns"),
+        ("gulls (¶),(¶) nest", "gulls nest"),
         ("all gulls.[¶", "all gulls."),
         ("gulls [¶. Terns", "gulls. Terns"),
         ("gulls ([¶. Terns)", "gulls ([. Terns)"),
