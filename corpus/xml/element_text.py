@@ -17,6 +17,7 @@ import functools
 import html
 import html.entities
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from bioshards.corpus.errors import BadRecordError
@@ -29,9 +30,15 @@ def text_content(element: etree._Element) -> str:
     """Return all text in an element as written, without its tail."""
     if not len(element):
         return element.text or ""
-    from lxml import etree  # here, as --help imports the rules on exponents
+    return _import_tostring()(element, method="text", encoding="unicode", with_tail=False)
 
-    return etree.tostring(element, method="text", encoding="unicode", with_tail=False)
+
+@functools.cache
+def _import_tostring() -> Callable[..., str]:
+    """Import lxml on first use, as --help imports the rules on exponents. An import is as slow as a call."""
+    from lxml.etree import tostring
+
+    return tostring
 
 
 # Named entities

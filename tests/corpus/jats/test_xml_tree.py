@@ -22,7 +22,7 @@ from lxml import etree
 
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.jats import article_stream, text_blocks, xml_tree
-from bioshards.corpus.jats.in_text_marks import CITATION_MARK, REMOVAL_MARK
+from bioshards.corpus.jats.in_text_marks import CITATION_MARK, CITATION_REFERENCE, REMOVAL_MARK
 from bioshards.corpus.jats.text_blocks import TextBlock
 from bioshards.corpus.jats.xml_tree import flatten_inline_markup
 from bioshards.corpus.mathml import MATHML_NAMESPACE
@@ -460,13 +460,13 @@ def extract_blocks(xml: bytes, flatten: bool) -> list[TextBlock]:
         ("<italic>in</italic> <bold>vivo</bold>", "in vivo"),
         ('<italic toggle="yes">E. coli</italic>', "E. coli"),
         ("CO<sub>2</sub>, 10<sup>5</sup>, p<sc>H</sc>", "CO2, 10^5, pH"),
-        ('[<xref ref-type="bibr" rid="b1">1</xref>]', f"[{CITATION_MARK}]"),
-        ("""[<xref rid='b1' ref-type="bibr">1</xref>]""", f"[{CITATION_MARK}]"),
-        ('wide.<xref ref-type="bibr" rid="b"><sup>1–3</sup></xref>', f"wide.{CITATION_MARK}"),
-        ('wide.<xref ref-type="bibr" rid="b"><sup>1&#x2013;3</sup></xref>', f"wide.{CITATION_MARK}"),
+        ('[<xref ref-type="bibr" rid="b1">1</xref>]', f"[{CITATION_REFERENCE}]"),
+        ("""[<xref rid='b1' ref-type="bibr">1</xref>]""", f"[{CITATION_REFERENCE}]"),
+        ('wide.<xref ref-type="bibr" rid="b"><sup>1–3</sup></xref>', f"wide.{CITATION_REFERENCE}"),
+        ('wide.<xref ref-type="bibr" rid="b"><sup>1&#x2013;3</sup></xref>', f"wide.{CITATION_REFERENCE}"),
         (
             'wide.<sup><xref ref-type="bibr" rid="b">1</xref>,<xref ref-type="bibr" rid="c">2</xref></sup>',
-            f"wide.{CITATION_MARK}",
+            f"wide.{CITATION_REFERENCE}",
         ),
         ('(<xref ref-type="bibr" rid="b">Ode, 2011</xref>)', "(Ode, 2011)"),
         ('<xref ref-type="fig" rid="f1">Figure 1</xref>A', "Figure 1A"),
