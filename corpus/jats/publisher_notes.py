@@ -125,6 +125,9 @@ _SUPPLEMENT_NOTE = re.compile(
       | (?: the \s )? {_SUPPLEMENT} \s (?: (?: is | are ) \s )? available \s
         (?: free \s of \s charge | online | (?: at | from | in | on | via ) \s .{{0,120}}
           (?: {_LINK} | \b online | \b website | \b iucr \s electronic ) )
+      | (?: the \s )? {_SUPPLEMENT} \s (?: are | is ) \s available \W* $
+      | (?: the \s )? {_SUPPLEMENT} \s (?: \(\w{{1,4}}\) \s )? (?: are | is ) \s provided
+        \s (?: as | in ) \s .{{1,40}} \s files? \W* $
       | (?: the \s )? {_SUPPLEMENT} \s (?: can | may ) \s be \s (?: accessed | found | viewed ) \s
         (?: .{{0,80}} \b online | (?: at | on | via ) \s .{{0,80}} {_LINK} )
       | this \s (?: article | paper ) \s contains \s (?: online \s )? (?: supplementa (?:l|ry) | supporting )

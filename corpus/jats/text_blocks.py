@@ -425,6 +425,9 @@ class _ArticleWalker:
     def _walk_section(self, section: etree._Element, part: str, headings: Headings) -> None:
         self._add_pending_captions()  # of the text before the section
         title = _element_title(section)
+        if section.get("sec-type") == "author-bio" or text_rules.is_title_of_biographies(title):
+            elements.add_dropped("bio", len(text_content(section)), self._dropped)
+            return
         first_block = len(self.blocks)
         part = self._classify_section(section, title, part)
         self._walk_under_title(section, part, headings, title)

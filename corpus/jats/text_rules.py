@@ -88,6 +88,14 @@ def is_boilerplate(title: str, section_types: tuple[str | None, ...] = ()) -> bo
     return _BOILERPLATE_TITLE.fullmatch(normalised) is not None
 
 
+_BIOGRAPHIES = re.compile(r"\W*(?:about (?:the )?authors?|authors?['’]? biograph(?:y|ies))\W*", re.IGNORECASE)
+
+
+def is_title_of_biographies(title: str) -> bool:
+    """Return True if a section with this title is about the authors, as ``bio`` is."""
+    return title[:1] in "Aa" and _BIOGRAPHIES.fullmatch(title) is not None
+
+
 def is_supplement_title(title: str) -> bool:
     """Return True if a section with this title lists the supplements of the article."""
     return re.search(r"\b(?:supplement|supporting|additional file|associated data)", title, re.I) is not None
@@ -259,11 +267,22 @@ _MAX_AUTHOR: Final = 60
 _AFTER_NOTE_MARK: Final = ("", ",", ";", ".", ":")
 
 
+_MAX_CITED_NAMES: Final = 60
+_CITATION_ENDS: Final = ("),", ").", ");")
+_NAMES_AND_YEAR = re.compile(
+    r"[^\W\d_a-z][\w’'-]{1,30}(?: et al\.| (?:and|&) [^\W\d_a-z][\w’'-]{1,30})?"
+    r" \((?:1[89]|20)\d\d[a-z]?\)[.,;]"
+)
+"""Source of a table's value: "Ode et al. (2031a),"."""
+
+
 def is_whole_reference(text: str) -> bool:
     """Return True if a footnote is references or an address and has no words of the article's own."""
     if text[1:2] in _AFTER_NOTE_MARK and _NOTE_MARKS_ALONE.fullmatch(text):
         return True
     if len(text) <= _MAX_ADDRESS and ("://" in text or "www." in text) and _ADDRESS_ALONE.fullmatch(text):
+        return True
+    if len(text) <= _MAX_CITED_NAMES and text[-2:] in _CITATION_ENDS and _NAMES_AND_YEAR.fullmatch(text):
         return True
     last_word = text[text.rfind(" ") + 1 :]
     if not any(map(str.isdigit, last_word)) and "//" not in last_word and "www." not in last_word:

@@ -385,6 +385,9 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
         return False
     if previous_class == "none" and mark == "?":  # How? The
         return True if class_after in ("Opener", "Word", "Name", "epithet") else None
+    if class_before == "quoted" and position in ("", "first"):  # 5’-acgt-3’. Nests were, ‘(ns)’. Gulls nest
+        is_name = class_beyond in ("initial", "Name,")
+        return True if class_after in ("Word", "Figure") or (class_after == "Name" and not is_name) else None
     if position:
         return None
     if class_after == "letter," and class_beyond == "small":  # Bar = 5 mm. c, d Eggs

@@ -76,6 +76,8 @@ SENTENCES = {
         "Online content is viewable at: https://www.example.org/1.",
         "is available for this paper at 10.1234/gull-5.",
         "Supplementary PDF file supplied by authors.",
+        "The supplementary materials are available.",
+        "The supporting information (SI) is provided in one single PDF file.",
         "Note: Supplementary information is available on the Gulls and Terns website (www.example.org).",
     ],
 }

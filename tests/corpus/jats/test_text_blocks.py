@@ -120,6 +120,11 @@ BODIES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
             ("body", "Competing interests", "No."),
         ],
     ),
+    "biographies of authors": (
+        "<sec><title>About the authors</title><p>Ode counts gulls.</p></sec><sec sec-type='author-bio'>"
+        "<title>Ada Ode</title><p>She nests.</p></sec><sec><title>About auks</title><p>They nest.</p></sec>",
+        [("body", "About auks", "They nest.")],
+    ),
     "a footnote after its paragraph": (
         "<p>Gulls<fn><label>1</label><p>Birds.</p></fn> nest.</p>",
         [("body", "", "Gulls nest."), ("footnote", "", "Birds.")],

@@ -135,6 +135,8 @@ def test_headings_that_run_in(text: str, heading: str, rest: str) -> None:
         "a, b.",
         "a; b; c",
         "h.",
+        "Ode et al. (2031a),",
+        "Ode and Roe (2031).",
     ],
 )
 def test_footnotes_that_are_references(text: str) -> None:
@@ -158,6 +160,8 @@ def test_footnotes_that_are_references(text: str) -> None:
         "Ode A, Roe B. Of gulls.",
         "a, b = nests",
         "Gulls nest.",
+        "Ode et al. (2031). – Not seen.",
+        "Ode counted (2031).",
     ],
 )
 def test_footnotes_that_are_prose(text: str) -> None:

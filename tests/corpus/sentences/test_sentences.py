@@ -318,6 +318,8 @@ def test_caches_are_bounded() -> None:
         "These are tales of Nest 1.| 2. AUK tales: how auks came.| (a). Map of a nest.| (b). Map of a cliff.",
         "How?| Expand nests of gulls.| Why?| The reason is an auk.| Really!| The nest was gone.",
         "It maps one nest to N.| Y_i^x is a gull by S.T.| Q_j is none.",
+        "Gull-R: 5’-acacttcagctg-3’.| Total RNA was kept.| It is by ‘(ns)’.| Table 2 has gulls.",
+        "Step 1. Count the gulls.| Step 2. Count the eggs.| Repeat Step 1.| Then rest.",
     ],
 )
 def test_boundaries_that_annotated_texts_do_not_teach(marked: str) -> None:
