@@ -464,7 +464,7 @@ def decide_by_neighbours(class_before: str, class_after: str) -> bool | None:
         _decide_by_any_rule((previous, class_before, ".", class_after, beyond, position))
         for previous in ("supplement", "ex", "")  # what rules name, and what none names
         for beyond in ("small", "Name", "Name,", "")
-        for position in ("first", "")
+        for position in ("first", "inside", "")
     }
     if None in decisions:
         scored_before, scored_after = (_SCORED_AS.get(name, name) for name in (class_before, class_after))
