@@ -207,7 +207,7 @@ def _replace_superscripts(
 
     Few texts have many, and ``find`` passes over other characters twice as fast as a pattern.
     """
-    parts = []
+    parts: list[str] = []
     position = 0
     start = text.find("<sup>")
     while start >= 0:
@@ -225,7 +225,6 @@ _MARKED_START = re.compile(
     r"|(\s++)(?=(?:<(?:italic|sc)(?: [^<>]*)?>)?[A-Z]))"
 )
 """A paragraph that begins with marked text; its last group is the blank before other text."""
-
 _SENTENCE_OPENERS: Final = (
     "A ",
     "An ",

@@ -301,6 +301,7 @@ def test_caches_are_bounded() -> None:
         "See (Stud. Mycol. 79: 2; Trans. Brit. Mycol. Soc. 35: 2; Canad. J. Bot. 2: 1; Akad. Wiss. 3: 2).",
         "Eggs of Ae. Aegypti and Ae. Albopictus lay by those of An. Gambiae.| It is high An.| Taken so.",
         "Auks eat Genus minor (DC.) Urb. and Genus ruber (DC.) Stapf on the cliff.",
+        "Auks eat Genus minor L. (flu), Genus albus Labill. (flu) and Genus ruber Kunth (ills).",
         "We name Genus minor gen. et sp. nov.| Genus minor is grey.| Red dots are Genus alba sp. nov.",
         "Eggs are in Figure. S1 and File. S7A, by Equation. (2).| Equation. (3) is in Version. 2.2.",
         "The gulls came from New Haven, Conn.| Diagnoses were made by hand.| Auks of Mass. General Store.",
