@@ -19,11 +19,10 @@ from bioshards.corpus.sentences.boundary_model import (
 )
 
 _CLOSING_MARKS: Final = r"""
-    (?: (?=\ [^\[])                                           # most of them, in two thirds of the time
-      | ["'”’)\]*†‡]* (?: \ ?\[\d[\d,\ –-]*\] (?=\ [A-Z]) )?   # "..." (...). [12] Then
-      | (?<=[a-z)\]]\.) \d{1,3} (?:[,–-]\d{1,3})* (?=\ [A-Z])  # superscripts: was shown.12,13 Then
-    )
-    \ """
+    (?: \ (?=[^\[])                                             # most of them, in two thirds of the time
+      | ["'”’)\]*†‡]* (?: \ ?\[\d[\d,\ –-]*\] (?=\ [A-Z]) )? \   # "..." (...). [12] Then
+      | (?<=[a-z)\]]\.) \d{1,3} (?:[,–-]\d{1,3})* (?=\ [A-Z]) \  # superscripts: was shown.12,13 Then
+    )"""
 BOUNDARY_CANDIDATE: Final = re.compile(rf"[.!?] {_CLOSING_MARKS}", re.VERBOSE)
 """Boundary candidate: a mark, closing quotes and brackets, and citations after it."""
 _FULL_STOP: Final = re.compile(rf"\. {_CLOSING_MARKS}", re.VERBOSE)
@@ -172,13 +171,17 @@ def _split_at_stops(text: str) -> list[str]:
         if stop < start:
             continue
         class_before = classes[text[text.rfind(" ", start, stop) + 1 or start : stop]]
-        if (class_before in certain_classes and text[after] in capitals) or is_boundary(
+        following = text[after]
+        if (class_before in certain_classes and following in capitals) or is_boundary(
             text, start, stop, after, class_before
         ):
             if stop < start + _MAX_LABEL_LENGTH and _is_no_sentence(text, start, stop):
                 continue
-            if text[stop - 1] in "IVX" and _SERIES_NUMBER.search(
-                text, max(start, stop - _MAX_SERIES_NUMBER), stop
+            # The class "word" has small letters only.
+            if (
+                class_before != "word"
+                and text[stop - 1] in "IVX"
+                and _SERIES_NUMBER.search(text, max(start, stop - _MAX_SERIES_NUMBER), stop)
             ):
                 continue
             closing = text.find(")", after, after + _MAX_BRACKET_REST)
@@ -188,7 +191,7 @@ def _split_at_stops(text: str) -> list[str]:
                 and _is_in_bracket(text, start, after, closing)
             ):
                 continue
-            if text[after] == "(" and (citation := _CITATION_AFTER_STOP.match(text, after)):
+            if following == "(" and (citation := _CITATION_AFTER_STOP.match(text, after)):
                 after = citation.end() + 1
             sentences.append(text[start : after - 1])
             start = after

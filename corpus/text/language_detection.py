@@ -33,6 +33,8 @@ def _read_function_words() -> dict[str, frozenset[str]]:
 _WORDS_BY_LANGUAGE: Final = _read_function_words()
 """Frequent function words of languages in Latin script, by MARC code."""
 _ENGLISH_WORDS: Final = _WORDS_BY_LANGUAGE[ENGLISH]
+_FREQUENT_WORDS: Final = (" the ", " of ", " and ", " in ", " to ", " a ")
+"""Most of the function words of English, each a fast search: they suffice for most English texts."""
 _MIN_ENGLISH_SHARE: Final = 0.15
 """Share of English function words from which a text is English. The lowest of 2,194 abstracts is 0.19."""
 _MIN_OTHER_SHARE: Final = 0.12
@@ -63,11 +65,13 @@ def detect_language(texts: Sequence[str]) -> str | None:
     """Return the MARC code of the language if the texts are plainly not in English, else None.
 
     Args:
-        texts: paragraphs, of which a sample is read.
+        texts: paragraphs, each in one line, of which a sample is read.
     """
     read_texts = texts[:: len(texts) // _MAX_TEXTS + 1]
     max_characters = _SAMPLE_CHARACTERS // max(1, len(read_texts))
     sample = " ".join([text[:max_characters] for text in read_texts])
+    if sum(map(sample.count, _FREQUENT_WORDS)) >= _MIN_ENGLISH_SHARE * (sample.count(" ") + 1):
+        return None
     words = sample.split()
     # Counted as written first: lower case of a text beyond ASCII takes as long as the rest.
     if words and _count_english(words) >= _MIN_ENGLISH_SHARE * len(words):
