@@ -83,7 +83,7 @@ def parse_article(
         num_bytes = len(trimmed)
         trimmed = _cut_elements(trimmed, name.encode())
         add_dropped(name, num_bytes - len(trimmed), dropped)
-    text = frame_headings(link_citations(trimmed.decode()))
+    text = frame_headings(link_citations(_write_molar(trimmed.decode())))
     flat_text = flatten_inline_markup(text) if flatten else text
     try:
         # Few articles have named entities, which are an error to the parser unless they are declared.
@@ -188,6 +188,15 @@ def _find_element_end(xml: bytes, start: int, name: bytes) -> int:
         else:
             position = name_end
     return position
+
+
+_SMALL_M: Final = "<sc>m</sc>"
+_MOLAR = re.compile(rf"(?<=[;mnpfμµ\s]){_SMALL_M}")
+
+
+def _write_molar(text: str) -> str:
+    """Write M for the small capital that is the unit of concentrations: ``2 m<sc>m</sc>`` is no length."""
+    return _MOLAR.sub("M", text) if _SMALL_M in text else text
 
 
 def link_citations(text: str) -> str:

@@ -454,6 +454,14 @@ def extract_blocks(xml: bytes, flatten: bool) -> list[TextBlock]:
     return text_blocks.extract_blocks(xml_tree.parse_article(xml, flatten=flatten), DROP_CITATIONS)
 
 
+@pytest.mark.parametrize("flatten", [True, False])
+def test_m_in_small_capitals_is_the_unit_of_concentrations(flatten: bool) -> None:
+    paragraph = (
+        "A p<sc>H</sc> of 2 m<sc>m</sc>, 3 &#x3bc;<sc>m</sc> or 1 <sc>m</sc> <sc>l</sc>-auk, a<sc>m</sc>."
+    )
+    assert extract_texts(paragraph, flatten) == ["A pH of 2 mM, 3 μM or 1 M l-auk, am."]
+
+
 @pytest.mark.parametrize(
     ("xml", "expected"),
     [
