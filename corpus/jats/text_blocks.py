@@ -568,7 +568,8 @@ class _ArticleWalker:
             elif handler is _ArticleWalker._skip:
                 pieces.append(WORD_GAP)
             elif handler is _ArticleWalker._add_displayed_formula:
-                following = _text_after(child)[:1]
+                is_last_stop = (child.tail or "").strip() in _STOPS_OF_FORMULAS
+                following = "" if is_last_stop else _text_after(child)[:1]
                 before = "".join(pieces).rstrip()
                 word = _get_written_formula(child) or _mark_formula(before, following)
                 pieces += (WORD_GAP, word, WORD_GAP)
@@ -576,7 +577,7 @@ class _ArticleWalker:
                     # A sentence ends before the formula, or in it: its stop is removed with it.
                     self._add_block(part, headings, join_pieces(pieces))
                     pieces = []
-                if not word and (child.tail or "").strip() in _STOPS_OF_FORMULAS:
+                if not word and is_last_stop:
                     continue
             elif handler in (_ArticleWalker._add_float, _ArticleWalker._add_graphic):
                 pieces.append(WORD_GAP)
@@ -780,7 +781,7 @@ def _mark_formula(before: str, following: str) -> str:
     """
     if not before or before[-1] == FORMULA_MARK or _ends_sentence(before):
         return ""
-    is_inside = following.islower() or (following != "" and following in ",;")
+    is_inside = following.islower() or (following != "" and following in ",;.")
     return FORMULA_MARK if is_inside or before[-1] not in ":;," else ""
 
 
