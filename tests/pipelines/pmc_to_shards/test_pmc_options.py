@@ -104,7 +104,7 @@ def test_article_parts_selected_by_the_options(build_documents: BuildDocuments, 
             "Of nothing",
             "The abstract is short.",
             "It was seen (Ode, 2011) and again.",
-            "So we have as was said.",
+            "So we have [FORMULA] as was said.",
         ),
         *("What a figure shows.", "None are declared.", "We thank nobody."),
     ]
@@ -170,7 +170,7 @@ def test_line_format_is_applied_as_to_abstracts(build_documents: BuildDocuments,
     )
     assert lines == [
         *("the abstract is short.", "it was seen (ode, 2011) and again."),
-        *("so we have as was said.", "what a figure shows.", "none are declared.", "we thank nobody."),
+        *("so we have [formula] as was said.", "what a figure shows.", "none are declared.", "we thank nobody."),
     ]
     assert (
         get_only_sentences(build_documents("--splitter", "none", folder=parts_folder))[1]
