@@ -646,7 +646,7 @@ def _parse_mesh(text: str, start: int, end: int) -> tuple[MeshHeading, ...]:
 def _parse_mesh_heading(xml: str) -> MeshHeading:
     """Parse what follows the name of a ``MeshHeading``: one descriptor, then qualifiers."""
     names = _MESH_NAME.findall(xml)
-    if 2 * len(names) != xml.count("Name"):
+    if not names or 2 * len(names) != xml.count("Name"):
         names = [_parse_mesh_name(*match) for match in _ANY_MESH_NAME.findall(xml)] or [("", "N", "")]
     ui, major, descriptor = names[0]
     qualifiers = tuple([MeshQualifier(name, major == "Y") for _, major, name in names[1:]])

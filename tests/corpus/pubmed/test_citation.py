@@ -85,6 +85,13 @@ def test_mesh_heading_with_an_entity_in_one_name_has_all_names() -> None:
     )
 
 
+@pytest.mark.parametrize("inside", ["", "<QualifierName/>", "<Note>n</Note>"])
+def test_mesh_heading_without_a_descriptor_is_empty(inside: str) -> None:
+    extra_xml = f"<MeshHeadingList><MeshHeading>{inside}</MeshHeading></MeshHeadingList>"
+    record = small_record_xml(extra_xml=extra_xml).encode()
+    assert parse_citation(record, columns={"mesh"}).columns.mesh == (MeshHeading("", None, False, ()),)
+
+
 def test_title_before_the_journal() -> None:
     date = (
         "<Journal><JournalIssue><PubDate><Year>2001</Year></PubDate></JournalIssue>"

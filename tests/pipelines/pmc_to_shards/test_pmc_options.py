@@ -170,7 +170,12 @@ def test_line_format_is_applied_as_to_abstracts(build_documents: BuildDocuments,
     )
     assert lines == [
         *("the abstract is short.", "it was seen (ode, 2011) and again."),
-        *("so we have [formula] as was said.", "what a figure shows.", "none are declared.", "we thank nobody."),
+        *(
+            "so we have [formula] as was said.",
+            "what a figure shows.",
+            "none are declared.",
+            "we thank nobody.",
+        ),
     ]
     assert (
         get_only_sentences(build_documents("--splitter", "none", folder=parts_folder))[1]
