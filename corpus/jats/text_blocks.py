@@ -604,8 +604,11 @@ class _ArticleWalker:
         text = paragraph.text or ""
         if not text.startswith(HEADING_FRAME) or part in _PARTS_WITHOUT_HEADINGS:
             return text, headings
-        _, heading, rest = text.split(HEADING_FRAME)
+        _, heading, *after = text.split(HEADING_FRAME, 2)
         heading = join_pieces([heading])
+        if not heading or not after:  # the article has the character itself, as a reference
+            return text, headings
+        [rest] = after
         if text_rules.is_reference_title(heading) or text_rules.is_note(heading):
             return text, headings
         if rest.strip() or len(paragraph):

@@ -455,6 +455,14 @@ def extract_blocks(xml: bytes, flatten: bool) -> list[TextBlock]:
 
 
 @pytest.mark.parametrize("flatten", [True, False])
+@pytest.mark.parametrize("start", ["&#xFDD5;", "&#64981;&#64981;", "&#xFDD5;<xref/>", "\ufdd5"])
+def test_the_frame_of_headings_in_an_article_is_no_frame(start: str, flatten: bool) -> None:
+    [text] = extract_texts(f"{start}Gulls nest.", flatten)
+    assert text.endswith("Gulls nest.")
+    assert "\ufdd5" not in text
+
+
+@pytest.mark.parametrize("flatten", [True, False])
 def test_m_in_small_capitals_is_the_unit_of_concentrations(flatten: bool) -> None:
     paragraph = (
         "A p<sc>H</sc> of 2 m<sc>m</sc>, 3 &#x3bc;<sc>m</sc> or 1 <sc>m</sc> <sc>l</sc>-auk, a<sc>m</sc>."
