@@ -187,8 +187,8 @@ def own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 @pytest.fixture
 def shorten_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten time-outs and backoff of downloads in this process."""
-    retry_policy = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
+    """Shorten the backoff of downloads in this process."""
+    retry_policy = RetryPolicy(initial_backoff=0.05, max_backoff=0.2, max_attempts=4)
     monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (retry_policy, None))
     monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", retry_policy)
 

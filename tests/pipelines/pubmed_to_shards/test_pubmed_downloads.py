@@ -70,7 +70,7 @@ def server(tmp_path: Path) -> Iterator[FakeServer]:
 @pytest.fixture(autouse=True)
 def shorten_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten time-outs and backoff for runs in this process."""
-    retry_policy = RetryPolicy(read_timeout=1, initial_backoff=0.1, max_backoff=1, max_attempts=5)
+    retry_policy = RetryPolicy(read_timeout=1, initial_backoff=0.05, max_backoff=0.2, max_attempts=10)
     monkeypatch.setattr(http_client.Server.__init__, "__defaults__", (retry_policy, None))
     monkeypatch.setattr(downloads, "INTERACTIVE_RETRY_POLICY", retry_policy)
 
@@ -122,7 +122,7 @@ FAULTS: list[tuple[str, Fault]] = [
     (FIRST, RangeIgnored()),
     (f"{SECOND}.md5", FixedBody(b"MD5(pubmed26n0002.xml.gz)= 00000000000000000000000000000000\n")),
     (SECOND, CorruptByte(3000)),
-    (SECOND, Stall(2000, 5)),
+    (SECOND, Stall(2000, 60)),
     (UPDATE, NoResponse()),
     (UPDATE, HtmlPage("<html>An error, with the status of success</html>")),
     (UPDATE, SlowBody(500)),

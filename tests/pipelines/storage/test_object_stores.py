@@ -78,10 +78,10 @@ def proxy(store_proxy: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> Obj
 
 @pytest.fixture
 def shorten_read_timeout(proxy: ObjectStoreProxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time out reads after half a second; more attempts allow for a busy machine."""
+    """Time out reads after 0.8 seconds; more attempts allow for a busy machine."""
     monkeypatch.setattr(store_options, "STORE_MAX_RETRIES", 4)
     for name in ("STORE_READ_TIMEOUT_SECONDS", "STORE_UPLOAD_TIMEOUT_SECONDS"):
-        monkeypatch.setattr(store_options, name, 0.5)
+        monkeypatch.setattr(store_options, name, 0.8)
     store_options.open_store.cache_clear()
 
 
@@ -294,7 +294,7 @@ TRANSIENT_FAULTS = {
     "reset while it answers": ConnectionReset(after_bytes=1000),
     "ended too soon": TruncatedBody(after_bytes=1000),
 }
-STALLS = {"silent": Stall(0, 0.8), "silent in the middle": Stall(1000, 0.8)}
+STALLS = {"silent": Stall(0, 60), "silent in the middle": Stall(1000, 60)}
 READ_REQUESTS = ("GET", "*reading*")
 WRITE_REQUESTS = ("PUT", "*ing")
 

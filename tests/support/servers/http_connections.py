@@ -1,4 +1,4 @@
-"""Servers with short time-outs and prepared responses, for the tests of downloads."""
+"""Servers with short pauses and prepared responses, for the tests of downloads."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bioshards.corpus.download.rate_limit import RateLimiter
 from bioshards.corpus.storage.retry import RetryPolicy
 
 FAST_RETRY = RetryPolicy(
-    connect_timeout=2,
-    read_timeout=0.4,
+    connect_timeout=60,
+    read_timeout=60,
     min_bytes_per_second=1000,
     max_attempts=4,
     initial_backoff=0.01,
