@@ -152,22 +152,6 @@ def test_unusual_articles_and_packages_are_read_alone() -> None:
     assert list_articles(b"<OAI-PMH><request>x</request>" + error + b"</OAI-PMH>") == [error]
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        FIRST + b"\n",
-        build_package(FIRST, SECOND),
-        build_oai_response(SECOND.replace(b">", b' xmlns="x">', 1)),
-    ],
-)
-def test_articles_do_not_depend_on_the_block_size(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = list_articles(data)
-    assert expected
-    for size in range(1, len(data) + 1):
-        monkeypatch.setattr(decoder, "BLOCK_BYTES", size)
-        assert list(iter_articles(io.BytesIO(data))) == expected, size
-
-
 def test_articles_of_an_oai_pmh_response() -> None:
     articles = list_articles(
         build_oai_response(SECOND.replace(b"<article", b'<article xmlns="https://jats.example/1.4/"'), EMPTY)

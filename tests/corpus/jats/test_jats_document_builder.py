@@ -113,53 +113,6 @@ def test_numbers_after_names_of_an_article_with_linked_citations(options: Any, t
     assert " ".join(sentences[:-1]) == text
 
 
-def test_document_of_an_article() -> None:
-    assert build_document(BLOCKS) == Document(
-        id="pmc:PMC77.2",
-        source="pmc",
-        pmid=12_345,
-        pmcid="PMC77",
-        doi="10.5555/Sleep.7",
-        version=2,
-        year=2019,
-        journal="Journal of Rest",
-        article_type="research-article",
-        language="eng",
-        licence="CC-BY",
-        retracted=False,
-        flags=[],
-        title="Sleep in mice. A trial.",
-        sentences=[
-            "Sleep in mice.",
-            "A trial.",
-            "Mice sleep.",
-            "We asked why.",
-            "They were tired.",
-            "We looked.",
-            "Twice.",
-            "And again.",
-            "There were 7.",
-            "A mouse.",
-            "They slept.",
-            "We thank the mice.",
-        ],
-        sections=[
-            ("Abstract > Background", 2),
-            ("Abstract", 4),
-            ("Methods", 5),
-            ("Methods > Mice", 8),
-            ("Methods > Figure 1", 9),
-            ("Results", 10),
-            ("Acknowledgements", 11),
-        ],
-        file="a.xml",
-        position=3,
-        num_words=29,
-        num_characters=138,
-        removed_characters={},
-    )
-
-
 def body(text: str, *headings: str) -> TextBlock:
     return TextBlock("body", headings, text)
 
@@ -301,21 +254,6 @@ def test_title_headings_and_text_are_cleaned() -> None:
 # Labels and lines
 
 
-def test_section_labels_option() -> None:
-    document = build_document(BLOCKS, section_labels=True)
-    assert list_sections(document) == [
-        ("Abstract > Background", ["Background", "Mice sleep.", "We asked why."]),
-        ("Abstract", ["Abstract", "They were tired."]),
-        ("Methods", ["Methods", "We looked.", "Twice.", "And again."]),
-        ("Methods > Mice", ["Mice", "There were 7."]),
-        ("Methods > Figure 1", ["Figure 1", "A mouse."]),
-        ("Results", ["Results", "They slept."]),
-        ("Acknowledgements", ["Acknowledgements", "We thank the mice."]),
-    ]
-    assert document.num_words == 29 + 8
-    assert build_document([TextBlock("body", (), "One.")], section_labels=True).sentences == ["One."]
-
-
 def test_section_without_lines_is_skipped() -> None:
     blocks = [TextBlock("body", ("A",), "No."), TextBlock("body", ("B",), "It is longer than that.")]
     config = PmcConfig(min_line_characters=10, min_words=6)
@@ -454,21 +392,6 @@ def test_counts_and_sections_match_the_sentences(
         name: sum(len(block.text) for block in blocks if f"{DROPPED_PART_PREFIX}{block.part}" == name)
         for name in dropped
     }
-
-
-@settings(max_examples=examples(200))
-@given(
-    st.lists(st.builds(TextBlock, st.sampled_from(ARTICLE_PARTS[1:]), HEADINGS, WORDS), max_size=8),
-    st.integers(0, 30),
-)
-def test_min_words_counts_the_words_of_the_document(blocks: list[TextBlock], min_words: int) -> None:
-    drop_reason, document = ArticleDocumentBuilder(PmcConfig(min_words=min_words)).build_document(
-        ACCEPTED_ARTICLE, True, blocks, "a.xml", 0
-    )
-    assert drop_reason == (
-        "no-text" if not document.sections else "short" if document.num_words < min_words else None
-    )
-    assert document == build_document(blocks)._replace(position=0)
 
 
 # Articles in another language, read in their translation into a selected one

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -85,10 +84,6 @@ def test_drop_reasons_apply_in_their_order() -> None:
     assert reasons == [*PmcConfig.drop_reasons[3:-4], None]
     assert PmcConfig.drop_reasons[:3] == ("superseded", "superseded-by-date", "copy"), "those of other steps"
     assert PmcConfig.drop_reasons[-4:] == ("not-included", "duplicate", "near-duplicate", "excluded")
-
-
-def test_highest_version_wins() -> None:
-    assert PmcConfig().highest_version_wins
 
 
 @pytest.mark.parametrize("licence", [None, *LICENCES])
@@ -225,13 +220,6 @@ def test_default_licences_equal_those_of_the_download() -> None:
 def test_invalid_config_raises(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         PmcConfig(**options)
-
-
-def test_config_as_json() -> None:
-    values = PmcConfig(drop_article_types=("letter",), min_words=5, formula="[FORMULA]").to_dict()
-    changed = {name: value for name, value in values.items() if value != PmcConfig().to_dict()[name]}
-    assert changed == {"drop_article_types": ["letter"], "min_words": 5, "formula": "[FORMULA]"}
-    assert json.loads(json.dumps(values)) == values
 
 
 def test_removal_names() -> None:

@@ -113,18 +113,6 @@ def test_pubmed_files_and_other_tables_are_ignored(tmp_path: Path) -> None:
     assert discover_parts_by_source(tmp_path) == {"PMC0000xxxx": ["PMC1.xml"]}
 
 
-@pytest.mark.parametrize("missing", ["nothing", "nothing/*.xml", "empty"])
-def test_missing_input_error_lists_the_accepted_files(tmp_path: Path, missing: str) -> None:
-    (tmp_path / "empty").mkdir()
-    write_files(tmp_path, "PMC1.xml")
-    with pytest.raises(InputNotFoundError) as error_info:
-        discover_parts_by_source(tmp_path, tmp_path / missing)
-    message = str(error_info.value)
-    assert f"--input {tmp_path / missing} " in message
-    assert ("has no article" if missing == "empty" else "names no full text") in message
-    assert all(word in message for word in (".nxml", ".tar.gz", ".zip", "PMC1_PMC20000.xml.gz"))
-
-
 # Groups
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -45,7 +44,6 @@ from tests.support.corpus.small_articles import (
     small_article,
 )
 from tests.support.hypothesis_profiles import examples
-from tests.support.paths import PMC_SAMPLE
 from tests.support.servers.fake_pmc_bucket import (
     BASE_URL,
     TODAY,
@@ -56,7 +54,6 @@ from tests.support.servers.fake_pmc_bucket import (
 )
 
 FILES = LocalStorage()
-SAMPLE = PMC_SAMPLE
 
 
 def read_records(
@@ -150,13 +147,6 @@ def test_rejection_names_the_cause_and_no_local_path(tmp_path: Path) -> None:
     assert str(tmp_path) not in truncated.error.detail + malformed.error.detail
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_file_without_read_permission_is_rejected(tmp_path: Path) -> None:
-    folder = write_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2)})
-    (folder / "PMC1.xml").chmod(0)
-    assert list_outcomes(folder) == ["unreadable", "pmc:PMC2.1"]
-
-
 def test_article_list_decides_which_articles_of_a_mirror_are_read(tmp_path: Path) -> None:
     """One that it lists and is missing is rejected, and one that it does not list is not read."""
     inner = tmp_path / "pmc" / "selected"
@@ -167,44 +157,6 @@ def test_article_list_decides_which_articles_of_a_mirror_are_read(tmp_path: Path
     write_files(folder / "pmc" / "xml" / "PMC0000xxxx", {"PMC9.1-01234567.xml": small_article(9)})
     assert list_outcomes(folder) == ["pmc:PMC1.1", "unreadable", "pmc:PMC3.1"]
     assert read_records(folder)[1].file == missing.name
-
-
-# Dropped articles
-
-
-def test_dropped_article_has_a_version_key_with_its_drop_reason(tmp_path: Path) -> None:
-    folder = write_files(
-        tmp_path / "in",
-        {
-            "PMC1.xml": small_article(1, version=3).replace(b"/by/", b"/by-nc/").replace(b"CC BY", b""),
-            "PMC2.xml": small_article(2, body="<body/>"),
-            "PMC3.xml": small_article(3, body="<body><sec><title>Only a title</title></sec></body>"),
-            "PMC4.xml": small_article(4).replace(b"<article ", b'<article xml:lang="fr" '),
-        },
-    )
-    dropped = read_records(folder, PmcConfig())
-    assert [record.keys for record in dropped] == [
-        [VersionKey(1, 3, False, "licence")],
-        [VersionKey(2, 1, False, "no-body")],
-        [VersionKey(3, 1, False, "no-text")],
-        [VersionKey(4, 1, False, "language")],
-    ]
-    with_documents = read_records(folder, PmcConfig(), keep_dropped=True)
-    assert [record.keys for record in with_documents] == [record.keys for record in dropped]
-    assert [get_document(record).id for record in with_documents] == [
-        "pmc:PMC1.3",
-        "pmc:PMC2.1",
-        "pmc:PMC3.1",
-        "pmc:PMC4.1",
-    ]
-    assert get_document(with_documents[1]).flags == ["no-body"]
-
-
-def test_articles_without_pmcid_have_numbers_above_pmcids(tmp_path: Path) -> None:
-    doi = small_article(1).replace(b'"pmcid">PMC1<', b'"doi">10.5555/A<').replace(b"pmcid-ver", b"other")
-    [record] = read_records(write_files(tmp_path, {"a.xml": doi}))
-    assert get_document(record).id == "doi:10.5555/a"
-    assert record.keys[0].article_number >= 2**40
 
 
 # Packages and archives
@@ -257,47 +209,6 @@ def test_bad_archive_member_does_not_affect_the_others(tmp_path: Path, name: str
     ]
     assert records[6].raw == small_article(7, "&nonesuch;")
     assert sorted(path.name for path in tmp_path.rglob("*")) == [name]
-
-
-@pytest.mark.parametrize("name", ARCHIVES)
-def test_damaged_archive_raises(tmp_path: Path, name: str) -> None:
-    whole = ARCHIVES[name]([(f"PMC{number}.xml", small_article(number, "x" * 500)) for number in range(1, 9)])
-    for data in (whole[: len(whole) * 2 // 3], b"", b"<html/>" * 100):
-        folder = write_files(tmp_path, {name: data})
-        with pytest.raises(BadFileError):
-            read_records(folder)
-
-
-def test_document_does_not_depend_on_the_container(tmp_path: Path) -> None:
-    loose = {
-        f"PMC{number}.{version}.xml": small_article(number, "A\u00ad b. C β.", version)
-        for number, version in ((1, 1), (1, 2), (20_000, 1), (3, 10))
-    }
-    members = sorted(loose.items())
-    containers: dict[str, dict[str, bytes]] = {
-        "loose": loose,
-        "gzipped": {f"{name}.gz": gzip.compress(data) for name, data in loose.items()},
-        "zip": {"a.zip": pack_zip(members)},
-        "tar.gz": {"a.tar.gz": pack_tar_gz(members)},
-        "package": {"PMC1_PMC20000.xml.gz": gzip.compress(pack_articles(*loose.values()))},
-        "declared": {
-            name: b'<?xml version="1.0"?>\n<!DOCTYPE article SYSTEM "x.dtd">\n<!-- x -->' + data
-            for name, data in loose.items()
-        },
-    }
-    results = []
-    for container, files in containers.items():
-        records = read_records(write_files(tmp_path / container, files))
-        assert not [record for record in records if record.error], container
-        results.append(
-            sorted((get_document(record)._replace(file="", position=0), record.keys) for record in records)
-        )
-    assert len(results[0]) == 4
-    assert all(other == results[0] for other in results)
-    direct = sorted(
-        jats.document(data, KEEP_EVERYTHING)._replace(file="", position=0) for data in loose.values()
-    )
-    assert [document for document, _ in results[0]] == direct
 
 
 # Mirrors

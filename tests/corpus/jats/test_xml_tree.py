@@ -513,11 +513,6 @@ def test_noncharacters_in_the_text_are_replaced() -> None:
     assert extract_texts(f"a{CITATION_MARK}b{REMOVAL_MARK}c", flatten=True) == ["a\ufffdb\ufffdc"]
 
 
-def test_partly_flattened_tags_give_the_same_text() -> None:
-    markup = '<italic>a</italic> <italic id="x">b</italic> <sub arrange="stack">2</sub>'
-    assert extract_texts(markup, flatten=True) == extract_texts(markup, flatten=False) == ["a b 2"]
-
-
 NUMBERS = st.sampled_from(["1", "12", "3–5", "[4]", "(7)", "S2", "Ode, 2011", "2011a", "", "*", "1&#x2013;3"])
 KINDS = st.sampled_from(["bibr", "ref", "fig", "table", "fn", "table-fn", "sec", "other", ""])
 WORDS = st.sampled_from(

@@ -46,14 +46,6 @@ EQUAL_TEXTS: dict[str, tuple[str, str]] = {
     "letters that casefold takes apart": ("\u0390", "\u0399\u0308\u0301"),
     "soft hyphens and zero-width spaces": ("im\u00admune\u200b cells", "immune cells"),
 }
-DIFFERENT_TEXTS: dict[str, tuple[str, str]] = {
-    "a word": ("Sleep in mice", "Sleep in rats"),
-    "a word more": ("Sleep in mice", "Sleep in old mice"),
-    "the order of words": ("mice sleep", "sleep mice"),
-    "a number": ("5 mice", "6 mice"),
-    "an accent": ("Café", "Cafe"),
-    "Greek and Latin": ("α", "a"),
-}
 
 
 @pytest.mark.parametrize("case", EQUAL_TEXTS)
@@ -61,13 +53,6 @@ def test_equal_texts_have_equal_digests(case: str) -> None:
     first, second = EQUAL_TEXTS[case]
     assert digest_text(first, ["Text."]) == digest_text(second, ["Text."])
     assert digest_text("Title.", [first]) == digest_text("Title.", [second])
-
-
-@pytest.mark.parametrize("case", DIFFERENT_TEXTS)
-def test_different_texts_have_different_digests(case: str) -> None:
-    first, second = DIFFERENT_TEXTS[case]
-    assert digest_text(first, ["Text."]) != digest_text(second, ["Text."])
-    assert digest_text("Title.", [first]) != digest_text("Title.", [second])
 
 
 def test_digest_ignores_sentence_boundaries_but_separates_the_title() -> None:

@@ -58,24 +58,6 @@ def find_overlap(articles: Sequence[IdRow], abstracts: Sequence[IdRow], size: in
 ARTICLE: IdRow = ("pmc:PMC55.1", 7, "PMC55", "10.1000/a.7")
 
 
-@pytest.mark.parametrize(
-    ("abstract", "key"),
-    [
-        (("pubmed:7", 7, None, None), "pmid"),
-        (("pubmed:8", 8, "PMC55", None), "pmcid"),
-        (("pubmed:8", 8, None, "10.1000/a.7"), "doi"),
-        (("pubmed:7", 7, "PMC55", "10.1000/a.7"), "pmid"),
-        (("pubmed:8", 8, "PMC55", "10.1000/a.7"), "pmcid"),
-        (("pubmed:7", 7, "PMC56", "10.1000/other"), "pmid"),
-        (("pubmed:8", 8, "PMC56", "10.1000/other"), None),
-        (("pubmed:8", 8, None, None), None),
-        (("pubmed:8", None, None, None), None),
-    ],
-)
-def test_abstract_is_matched_by_the_first_common_key(abstract: IdRow, key: str | None) -> None:
-    assert find_overlap([ARTICLE], [abstract]) == ([(abstract[0], "pmc:PMC55.1", key)] if key else [])
-
-
 @pytest.mark.parametrize("nonsense", ["", " ", "n/a", "10.", "10.1000", "10.1000/", "doi:", "not/10.1000/a"])
 def test_invalid_dois_match_nothing(nonsense: str) -> None:
     assert find_overlap([("pmc:PMC55.1", None, None, nonsense)], [("pubmed:8", 8, None, nonsense)]) == []
@@ -237,47 +219,6 @@ def write_overlap(articles_dir: str, abstracts_dir: str) -> OverlapFile:
         abstracts_dir,
         full_text_overlap.digest_abstracts(FILES, abstracts_dir),
         rows,
-    )
-
-
-def test_overlap_file_round_trip(finished_dirs: tuple[str, str]) -> None:
-    abstracts, articles = finished_dirs
-    overlap = full_text_overlap.read(FILES, articles, abstracts)
-    assert overlap.schema == OVERLAP_SCHEMA
-    assert [tuple(row.values()) for row in overlap.to_pylist()] == [
-        ("pubmed:2", "pmc:PMC900.1", "pmid"),
-        ("pubmed:5", "pmc:PMC105.1", "pmcid"),
-        ("pubmed:9", "pmc:PMC901.1", "doi"),
-    ]
-
-
-def test_overlap_file_is_reproducible(finished_dirs: tuple[str, str]) -> None:
-    abstracts, articles = finished_dirs
-    before = Path(articles, full_text_overlap.FILE_NAME).read_bytes()
-    overlap_file = write_overlap(articles, abstracts)
-    assert Path(articles, full_text_overlap.FILE_NAME).read_bytes() == before
-    assert (overlap_file.file, overlap_file.rows, overlap_file.bytes) == (
-        full_text_overlap.FILE_NAME,
-        3,
-        len(before),
-    )
-    with (
-        pa.memory_map(f"{articles}/{full_text_overlap.FILE_NAME}") as file,
-        pa.ipc.open_stream(file) as stream,
-    ):
-        assert stream.read_all().num_rows == 3
-
-
-def test_digest_of_abstracts_depends_on_their_shards(tmp_path: Path) -> None:
-    first, second = (
-        write_finished_dir(tmp_path / name, "pubmed_to_shards", SAMPLE_ABSTRACTS) for name in ("one", "two")
-    )
-    other = write_finished_dir(tmp_path / "other", "pubmed_to_shards", SAMPLE_ABSTRACTS[:-1])
-    assert full_text_overlap.digest_abstracts(FILES, first) == full_text_overlap.digest_abstracts(
-        FILES, second
-    )
-    assert full_text_overlap.digest_abstracts(FILES, first) != full_text_overlap.digest_abstracts(
-        FILES, other
     )
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import gzip
 import json
 import os
 from collections.abc import Iterator
@@ -17,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus import progress_notes
-from bioshards.corpus.jats.filters import DROPPED_PART_PREFIX, PmcConfig
+from bioshards.corpus.jats.filters import PmcConfig
 from bioshards.corpus.jats.inputs import discover
 from bioshards.corpus.lifecycle import decisions, stage
 from bioshards.corpus.lifecycle.inputs import compute_input_md5, forget_digests
@@ -27,7 +25,6 @@ from bioshards.corpus.output.output_layout import OutputDir
 from bioshards.corpus.shards import document_schema
 from bioshards.corpus.shards.document_schema import make_schema
 from bioshards.corpus.storage.local_storage import LocalStorage
-from tests.support.corpus.archive_bytes import pack_tar_gz, pack_zip
 from tests.support.corpus.jats_articles import write_files
 from tests.support.corpus.shard_jobs import make_shards_job
 from tests.support.corpus.small_articles import (
@@ -130,49 +127,6 @@ def test_group_of_articles_is_staged(tmp_path: Path) -> None:
     assert reject["raw"].encode() == small_article(2, "&nonesuch;")
 
 
-def test_dropped_articles_are_staged_on_request(tmp_path: Path) -> None:
-    folder = write_files(
-        tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": small_article(2, body="<body/>")}
-    )
-    rules = PmcConfig(licences=KEEP_EVERYTHING.licences)
-    [staged] = stage_folder(folder, tmp_path / "out", rules, keep_dropped=True)
-    documents = read_table(tmp_path / "out", staged, "arrow")
-    assert documents["id"].to_pylist() == ["pmc:PMC1.1", "pmc:PMC2.1"]
-    assert documents["drop_reason"].to_pylist() == [None, "no-body"]
-    assert read_table(tmp_path / "out", staged, "digests")["position"].to_pylist() == [0]
-
-
-def test_removed_characters_are_staged(tmp_path: Path) -> None:
-    folder = write_files(tmp_path / "in", {"PMC1.xml": small_article(1, "We sl\u00adept.")})
-    [staged] = stage_folder(folder, tmp_path / "out")
-    [row] = read_table(tmp_path / "out", staged, "arrow").to_pylist()
-    removals = [row for row in row["removals"] if not row["rule"].startswith(DROPPED_PART_PREFIX)]
-    assert removals == [{"rule": "soft-hyphens", "characters": 1}]
-    assert (row["words"], row["characters"]) == (4, 13)
-
-
-def test_raw_bytes_of_rejects_are_kept(tmp_path: Path) -> None:
-    bad = small_article(1, "caf\xe9").decode().encode("latin-1")
-    folder = write_files(tmp_path / "in", {"PMC1_PMC9.xml": pack_articles(bad, small_article(2))})
-    [staged] = stage_folder(folder, tmp_path / "out")
-    [entry] = read_rejected(tmp_path / "out", staged)
-    assert entry["reason"] == "invalid-utf-8"
-    assert base64.b64decode(entry["raw_base64"]) == bad
-    assert read_table(tmp_path / "out", staged, "keys")["key"].to_pylist() == [2]
-
-
-@pytest.mark.parametrize("dedup", ["none", "near"])
-def test_what_is_compared_is_staged_for_its_dedup(tmp_path: Path, dedup: Literal["none", "near"]) -> None:
-    job = make_shards_job(tmp_path / "out", KEEP_EVERYTHING, dedup=dedup)
-    [source] = discover(FILES, [str(write_files(tmp_path / "in", {"PMC1.xml": small_article(1)}))])
-    stage.stage_source(job, source)
-    names = {Path(name).suffix: name for name in read_staged(tmp_path / "out")}
-    assert names.keys() == {".arrow", ".json", ".keys"} | ({".signatures"} if dedup == "near" else set())
-    if dedup == "near":
-        with pa.OSFile(f"{tmp_path}/out/.bioshards/staged/{names['.signatures']}") as file:
-            assert pa.ipc.open_file(file).read_all()["id"].to_pylist() == ["pmc:PMC1.1"]
-
-
 def test_records_are_noted_for_the_progress_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document_schema, "BATCH_ROWS", 2)
     articles = {f"PMC{number}.xml": small_article(number) for number in range(1, 6)}
@@ -183,13 +137,6 @@ def test_records_are_noted_for_the_progress_bar(tmp_path: Path, monkeypatch: pyt
                 stage_folder(write_files(tmp_path / "in", articles), tmp_path / "out")
             [note] = progress_notes.read_notes() or []
         assert (note.counts["stage"], note.counts["records"]) == (1, 5)
-
-
-def test_source_without_documents_is_staged(tmp_path: Path) -> None:
-    [staged] = stage_folder(write_files(tmp_path / "in", {"PMC1.xml": b""}), tmp_path / "out")
-    assert (staged.records, staged.num_keys, staged.rejected) == (1, 0, {"empty-file": 1})
-    assert read_batches(tmp_path / "out", staged) == []
-    assert read_table(tmp_path / "out", staged, "keys").num_rows == 0
 
 
 # Memory
@@ -247,26 +194,6 @@ def test_staged_bytes_are_independent_of_chunks(
 # Names and identity
 
 
-def test_staged_files_depend_on_names_and_bytes_only(tmp_path: Path) -> None:
-    files = {
-        "PMC1.xml": small_article(1),
-        "PMC2/fulltext.xml": small_article(2),
-        "PMC3.xml": small_article(3)[:-9],
-        "PMC20001.xml.gz": gzip.compress(small_article(20_001)),
-        "PMC5_PMC9.xml": pack_articles(small_article(5), small_article(6, "&x;")),
-    }
-    write_files(tmp_path / "one", files)
-    write_files(tmp_path / "two" / "deeper", dict(reversed(files.items())))
-    for path in (tmp_path / "two").rglob("*.xml"):
-        os.utime(path, ns=(1, 1))
-    first = stage_folder(tmp_path / "one", tmp_path / "out1")
-    second = stage_folder(tmp_path / "two", tmp_path / "out2")
-    assert [(staged.output_name, staged.md5, staged.rejected) for staged in first] == [
-        (staged.output_name, staged.md5, staged.rejected) for staged in second
-    ]
-    assert read_staged(tmp_path / "out1") == read_staged(tmp_path / "out2")
-
-
 def test_staged_source_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_files(tmp_path / "in", {"PMC1.xml": small_article(1), "PMC2.xml": b""})
     before = stage_folder(folder, tmp_path / "out")
@@ -290,48 +217,6 @@ def test_copy_of_a_package_is_used_once(tmp_path: Path) -> None:
     used, copies = order_stage_results(staged)
     assert [source.source.path for source in used] == [f"{tmp_path}/in/a/PMC1_PMC9.xml"]
     assert copies == [(f"{tmp_path}/in/b/PMC1_PMC9.xml", f"{tmp_path}/in/a/PMC1_PMC9.xml")]
-
-
-def find_live(work: Path, staged: list[StageResult]) -> dict[str, str]:
-    """Return the source of each live document by id, after resolving versions."""
-    staged_sources = [source for source in order_stage_results(staged)[0] if source.output_name]
-    path = decisions.decide(make_shards_job(work, KEEP_EVERYTHING), staged)
-    dropped = decisions.read_dropped_positions(FILES, path)
-    source_names: dict[str, str] = {}
-    for source, positions in zip(staged_sources, dropped, strict=True):
-        superseded = set(positions.to_pylist())
-        rows = read_table(work, source, "arrow").to_pylist()
-        live_ids = [row["id"] for row in rows if row["origin"]["position"] not in superseded]
-        assert not source_names.keys() & set(live_ids)
-        source_names |= dict.fromkeys(live_ids, source.source.name)
-    return source_names
-
-
-def test_highest_version_is_live_from_any_source(tmp_path: Path) -> None:
-    folder = write_files(
-        tmp_path / "in",
-        {
-            "PMC1.10.xml": small_article(1, version=10),
-            "PMC2.xml": small_article(2),
-            "PMC3.xml": small_article(3, "&nonesuch;", version=9),
-            "PMC4.2.xml": small_article(4, version=2, body="<body/>"),
-            "PMC1_PMC9.xml": pack_articles(
-                small_article(1, version=9), small_article(2, version=2), small_article(3), small_article(5)
-            ),
-            "a.zip": pack_zip([("PMC1.xml", small_article(1, version=2)), ("PMC4.xml", small_article(4))]),
-            "b.tar.gz": pack_tar_gz(
-                [("PMC5.xml", small_article(5)), ("PMC2.xml", small_article(2, version=2))]
-            ),
-        },
-    )
-    rules = PmcConfig(licences=KEEP_EVERYTHING.licences)
-    live = find_live(tmp_path / "out", stage_folder(folder, tmp_path / "out", rules))
-    assert live == {
-        "pmc:PMC1.10": "PMC0000xxxx",
-        "pmc:PMC2.2": "PMC1_PMC9.xml",  # the last source of an equal version
-        "pmc:PMC3.1": "PMC1_PMC9.xml",  # rejects supersede nothing; a dropped document does: PMC4
-        "pmc:PMC5.1": "PMC1_PMC9.xml",
-    }
 
 
 # Changed and bad files
@@ -373,25 +258,6 @@ def test_part_changed_while_read_makes_its_source_bad(tmp_path: Path, change: st
     assert second.rejection is None
     second_results = stage_folder(folder, tmp_path / "out", digests=False)
     assert [staged.rejection for staged in second_results] == [None, None]
-
-
-def test_bad_package_leaves_no_report(tmp_path: Path) -> None:
-    folder = write_files(
-        tmp_path / "in",
-        {
-            "PMC1_PMC9.xml": pack_articles(small_article(1), small_article(2))[:-9],
-            "PMC10.xml": small_article(10),
-        },
-    )
-    bad, good = sorted(stage_folder(folder, tmp_path / "out"), key=lambda staged: staged.rejection is None)
-    assert bad.rejection
-    assert bad.rejection[0] == "truncated-xml"
-    assert (bad.output_name, bad.records) == (None, 0)
-    assert good.records == 1
-    assert not [
-        name for name in read_staged(tmp_path / "out") if name.startswith("PMC1_") and name.endswith(".json")
-    ]
-    assert not [name for name in read_staged(tmp_path / "out") if name.startswith(".tmp")]
 
 
 def test_package_with_a_wrong_md5_file_is_bad(tmp_path: Path) -> None:

@@ -122,46 +122,6 @@ def test_decisions_equal_those_of_the_events_in_order(files: list[list[Event]], 
     assert resolve(keys, num_buckets) == resolve(keys, num_buckets, make_chunked_table) == expected
 
 
-CASES: dict[str, tuple[list[list[Event]], Decisions]] = {
-    "the later file wins, whatever its version": (
-        [[("record", 1, 2)], [], [("record", 1, 1)]],
-        [[(0, "superseded")], [], []],
-    ),
-    "in a file the highest version wins": (
-        [[("record", 1, 2), ("record", 1, 3), ("record", 1, 1)]],
-        [[(0, "superseded"), (2, "superseded")]],
-    ),
-    "of one version the last wins": (
-        [[("record", 1, 1), ("record", 2, 1), ("record", 1, 1)]],
-        [[(0, "superseded")]],
-    ),
-    "a deletion removes what came before": (
-        [[("record", 1, 1)], [("record", 1, 1), ("delete", [1, 2])]],
-        [[(0, "deleted")], [(0, "deleted")]],
-    ),
-    "a record may come back": (
-        [[("record", 1, 3)], [("delete", [1])], [("record", 1, 1)]],
-        [[(0, "deleted")], [], []],
-    ),
-    "a deletion within a file uncovers the lower version after it": (
-        [[("record", 1, 2), ("delete", [1]), ("record", 1, 1)]],
-        [[(0, "deleted")]],
-    ),
-    "what is superseded and then deleted is deleted": (
-        [[("record", 1, 1)], [("record", 1, 1)], [("delete", [1])]],
-        [[(0, "deleted")], [(0, "deleted")], []],
-    ),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("num_buckets", [1, 3])
-def test_single_rules(case: str, num_buckets: int) -> None:
-    files, expected = CASES[case]
-    assert apply_events(files) == expected
-    assert resolve([make_keys(events) for events in files], num_buckets) == expected
-
-
 def test_many_sources_and_high_positions() -> None:
     """Source and position share one number internally and must not overlap."""
     max_position = 2**31 - 1

@@ -47,21 +47,6 @@ def test_blanks_at_the_end_of_generated_tags_are_ignored(record: str, data: st.D
     assert fast == plain
 
 
-def test_all_fields_of_a_small_record() -> None:
-    assert parse_record(small_record_xml()) == Citation(
-        pmid=5,
-        version=1,
-        title="A title.",
-        abstract=(AbstractSection(None, "Some text."),),
-        year=2001,
-        languages=("eng",),
-        publication_types=("Review",),
-        retracted=False,
-        pmcid=None,
-        doi=None,
-    )
-
-
 def test_issns_are_parsed_if_asked_for() -> None:
     journal = "<Journal><ISSN IssnType='Print'>9990-0033</ISSN><JournalIssue/></Journal>"
     record = small_record_xml(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +9,6 @@ from lxml import etree
 
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.pubmed import citation
-from bioshards.corpus.pubmed.documents import iter_records
 from tests.support.corpus.citation_strategies import (
     MARKUP_PIECE,
     MATHML,
@@ -94,15 +91,6 @@ def test_bad_record_raises_with_its_reason(case: str) -> None:
     error = catch_error(record)
     assert error.reason == reason
     assert error.detail
-
-
-def test_bad_record_within_a_file_raises() -> None:
-    broken = str(BAD_RECORDS["an open title"][0])
-    file = f"<PubmedArticleSet>{small_record_xml()}{broken}{small_record_xml()}</PubmedArticleSet>".encode()
-    records = [record for _, record in iter_records(io.BytesIO(file))]
-    assert len(records) == 3
-    assert citation.parse_citation(records[0]) == citation.parse_citation(records[2])
-    assert catch_error(records[1]).reason == "malformed-xml"
 
 
 def escape_stray_tag_ends(record: str) -> str:

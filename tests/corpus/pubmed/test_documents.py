@@ -217,15 +217,6 @@ def test_gzip_is_detected_by_content_in_any_members(packed: bytes) -> None:
     assert read_in_steps(packed, (*range(1, 80), len(PACKED), len(packed))) == EXPECTED
 
 
-# Sizes of reads and blocks
-
-
-def test_records_do_not_depend_on_the_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    for size in range(1, len(PLAIN) + 1):
-        monkeypatch.setattr(decoder, "BLOCK_BYTES", size)
-        assert list_records(PLAIN) == EXPECTED, size
-
-
 # Compression
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bioshards.corpus.errors import InputNotFoundError, InputUnreadableError
+from bioshards.corpus.errors import InputUnreadableError
 from bioshards.corpus.pubmed.discovery import check_numbers, discover_sources, source_from_file
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.corpus.storage.source_file import SourceFile
@@ -347,19 +347,3 @@ def test_name_other_than_utf_8_is_an_error(tmp_path: Path, given: str) -> None:
         f"the name of {tmp_path}/in/pubmed26n0002-\\xe9.xml is not in UTF-8, and documents name their file. "
         "Rename it"
     )
-
-
-def get_error_message(*inputs: str | Path) -> str:
-    with pytest.raises(InputNotFoundError) as error_info:
-        discover_paths(*inputs)
-    return str(error_info.value)
-
-
-def test_missing_input_error_names_the_input_and_the_accepted_files(tmp_path: Path) -> None:
-    write_files(tmp_path, "there.xml", "empty/README.txt", "empty/.hidden.xml")
-    for missing in ("gone", "gone.xml", "*.gz", "gone/**/*.xml"):
-        message = get_error_message(tmp_path / "there.xml", tmp_path / missing)
-        assert f"--input {tmp_path}/{missing} names no file" in message
-        assert "Give a folder, a file or a quoted glob" in message
-    message = get_error_message(tmp_path / "empty")
-    assert f"--input {tmp_path}/empty has no *.xml or *.xml.gz file" in message

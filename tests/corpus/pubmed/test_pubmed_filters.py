@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from argparse import ArgumentTypeError
 from itertools import pairwise
@@ -465,21 +464,6 @@ def test_collapse_whitespace_equals_split_and_join(text: str) -> None:
     assert collapse_whitespace(text) == " ".join(text.split())
 
 
-@settings(max_examples=examples(200))
-@given(SECTIONS, TEXTS, st.integers(0, 30))
-def test_drop_reason_depends_on_the_words_of_the_abstract(
-    sections: tuple[AbstractSection, ...], title: str, min_abstract_words: int
-) -> None:
-    words = sum(len(section.text.split()) for section in sections)
-    expected = "no-abstract" if title.split() else "no-text"
-    if words:
-        expected = "short-abstract" if words < min_abstract_words else ""
-    assert get_drop_reason(
-        build_citation(abstract=sections, title=title),
-        PubMedConfig(min_abstract_words=min_abstract_words, cleaning=()),
-    ) == (expected or None)
-
-
 # The configuration
 
 
@@ -508,13 +492,6 @@ def test_invalid_config_raises(options: dict[str, Any], message: str) -> None:
         PubMedConfig(**options)
 
 
-def test_config_as_json() -> None:
-    values = PubMedConfig(languages=("eng", "ger"), min_pmid=5).to_dict()
-    changed = {name: value for name, value in values.items() if value != PubMedConfig().to_dict()[name]}
-    assert changed == {"languages": ["eng", "ger"], "min_pmid": 5}
-    assert json.loads(json.dumps(values)) == values
-
-
 def test_presets_have_the_settings_of_the_papers() -> None:
     assert {name: config.to_dict() for name, config in PUBMED_PRESETS.items()} == {
         "bioalbert": PubMedConfig().to_dict() | {"cleaning": [], "min_line_characters": 20},
@@ -523,19 +500,6 @@ def test_presets_have_the_settings_of_the_papers() -> None:
         "bio-electra": PubMedConfig().to_dict() | {"min_pmid": 10_000_000},
         "pubmedbert": PubMedConfig().to_dict() | {"min_abstract_words": 128, "titles": False},
     }
-
-
-def test_run_in_labels_are_treated_as_labels_of_sections() -> None:
-    text = "Background: Mice sleep. We asked why. Methods: they were tired."
-    citation = build_citation(abstract=(AbstractSection(None, text),))
-    document = build_document(citation, PubMedConfig(titles=False))
-    assert document.sentences == ["Mice sleep.", "We asked why.", "they were tired."]
-    assert document.sections == [
-        (f"Abstract{HEADING_SEPARATOR}Background", 0),
-        (f"Abstract{HEADING_SEPARATOR}Methods", 2),
-    ]
-    labelled = build_document(citation, PubMedConfig(titles=False, section_labels=True))
-    assert " ".join(labelled.sentences) == text
 
 
 def test_other_abstract_types_option() -> None:

@@ -30,26 +30,6 @@ def summarise(*numbers: int) -> dict[str, Any]:
     return summarise_distribution(Counter(numbers))
 
 
-def test_summary_of_a_few_numbers() -> None:
-    assert summarise(3, 1, 2, 2, 10) == {
-        "count": 5,
-        "sum": 18,
-        "mean": 3.6,
-        "min": 1,
-        "p5": 1,
-        "median": 2,
-        "p95": 10,
-        "max": 10,
-        "histogram": {
-            "width": 1,
-            "bins": [
-                {"from": number, "to": number, "count": {1: 1, 2: 2, 3: 1, 10: 1}.get(number, 0)}
-                for number in range(1, 11)
-            ],
-        },
-    }
-
-
 def test_outliers_share_a_last_bin() -> None:
     histogram = summarise(*range(1, 400), 123_456)["histogram"]
     assert histogram["width"] == 10

@@ -63,27 +63,6 @@ def test_row_without_a_value_is_refused(set_dir: Path) -> None:
         compute_stats(set_dir)
 
 
-def test_stats_of_a_small_set(set_dir: Path) -> None:
-    stats = compute_stats(set_dir)
-    assert (stats["kind"], stats["objective"], stats["length"]) == ("pretraining", "bert", 8)
-    assert stats["years"] == {
-        "pmc": {},
-        "pubmed": {"1987": {"tokens": 30}, "2019": {"tokens": 1200}, "unknown": {"tokens": 4}},
-    }
-    train = stats["splits"]["train"]
-    assert (train["shards"], train["documents"], train["rows"], train["tokens"]) == (2, 3, 3, 21)
-    assert (train["fill"], train["padding"]) == (21 / 24, 3 / 24)
-    assert (train["full_rows"], train["single_segment"]) == (2 / 3, 1 / 3)
-    assert train["labels"] == {label: {"rows": 1, "share": 1 / 3} for label in ("-100", "0", "1")}
-    assert [train["row_lengths"][key] for key in ("mean", "min", "median", "max")] == [7, 5, 8, 8]
-    assert train["rows_per_document"] == 1
-    assert train["lost_tokens"] == {"idle": 2, "overflow": 2}
-    assert train["unaccounted_tokens"] == 15 - (21 - 8 - 2) - 4 == 0
-    validation = stats["splits"]["validation"]
-    assert (validation["fill"], validation["single_segment"], validation["lost_tokens"]) == (0.5, 1.0, {})
-    assert validation["unaccounted_tokens"] == 0
-
-
 def test_summary_has_columns_for_train_and_validation(set_dir: Path) -> None:
     lines = render_lines(compute_stats(set_dir))
     assert lines[0] == "Pretraining set, made by shards_to_pretraining"

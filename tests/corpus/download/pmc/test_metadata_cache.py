@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -75,16 +75,6 @@ def parse_with(**values: object) -> ArticleMetadata:
 
 
 # Parsing
-
-
-def test_metadata_is_parsed() -> None:
-    assert parse_with() == PARSED
-
-
-def test_metadata_is_a_row_of_the_table() -> None:
-    assert [field.name for field in fields(ArticleMetadata)] == METADATA_SCHEMA.names
-    table = pa.Table.from_pylist([asdict(PARSED)], METADATA_SCHEMA)
-    assert metadata_cache.list_articles(table) == [PARSED]
 
 
 @pytest.mark.parametrize("name", ["pmid", "doi", "xml_url"])
