@@ -13,15 +13,13 @@ import msgspec
 import pytest
 from tokenizers import Tokenizer
 
-from bioshards.corpus.manifest import write_manifest
-from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.vocab.pretraining import build
 from tests.support.corpus.damaged_shards import delete_shard, flip_bit_of_page
-from tests.support.corpus.manifests import FILES, of_mirror, of_words
+from tests.support.corpus.manifests import of_words
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
-from tests.support.outputs import load_manifest, published_digests, sign
+from tests.support.outputs import load_manifest, sign
 from tests.support.vocab import synthetic_corpora
-from tests.support.vocab.synthetic_corpora import NO_TOKENS, run_shards_to_pretraining
+from tests.support.vocab.synthetic_corpora import run_shards_to_pretraining
 
 pytestmark = pytest.mark.thorough  # this file takes minutes
 
@@ -181,10 +179,6 @@ def test_vocabulary_that_differs_from_its_manifest_is_refused(
         ("{", unreadable),
         ('{"outputs": [{"file": "tokenizer.json"}]}', foreign),
         (
-            json.dumps(sign({**manifest, "outputs": 3})),
-            f"{damaged}Expected `array`, got `int` - at `$.outputs`",
-        ),
-        (
             json.dumps(sign({**manifest, "outputs": [{"file": "tokenizer.json"}]})),
             f"{damaged}Object missing required field `bytes` - at `$.outputs[0]`",
         ),
@@ -201,53 +195,7 @@ def test_vocabulary_that_differs_from_its_manifest_is_refused(
     assert run_shards_to_pretraining("--input", abstracts, "--vocab", copy, "--output", tmp_path / "out") == 0
 
 
-def test_vocabulary_of_other_text_is_refused(
-    vocabulary: Path, tmp_path: Path, assert_refused: Callable[..., str]
-) -> None:
-    cyrillic = [make_document("pubmed:1", ["Все мыши спали ночью.", "Никто не спал."])]
-    other = write_document_dir(tmp_path / "other", {"one": cyrillic})
-    error = assert_refused("--input", other)
-    assert f"--vocab {vocabulary} does not fit {other}: " in error
-    assert "% of the tokens of its first documents are [UNK]. Build a vocabulary of these documents" in error
-
-
 # The documents
-
-
-def test_input_without_finished_documents_is_refused(
-    abstracts: Path, tmp_path: Path, assert_refused: Callable[..., str]
-) -> None:
-    names = ("unfinished", "words", "fetched", "strange", "broken", "older", "lacking")
-    folders = {name: tmp_path / name for name in names}
-    for name in ("unfinished", "older", "lacking"):
-        synthetic_corpora.write_abstracts(folders[name], one=range(300, 305))
-    manifest = load_manifest(folders["older"])
-    (folders["unfinished"] / "manifest.json").unlink()
-    write_manifest(FILES, f"{folders['words']}/manifest.json", of_words([]))
-    for name, text in (
-        ("fetched", json.dumps(sign(msgspec.to_builtins(of_mirror())))),
-        ("strange", "[1]"),
-        ("broken", "{"),
-        ("older", json.dumps(sign({**manifest, "config": {**manifest["config"], "format": FORMAT - 1}}))),
-        ("lacking", json.dumps(sign({**manifest, "outputs": [{"file": "data/data-one-00000.parquet"}]}))),
-    ):
-        folders[name].mkdir(exist_ok=True)
-        (folders[name] / "manifest.json").write_text(text)
-    for folder, message in {
-        tmp_path / "nowhere": "does not exist: it is not a finished output",
-        folders["unfinished"]: "rerun the command to complete it",
-        folders["words"]: "does not hold documents: by its manifest.json it was made by shards_to_words",
-        folders["fetched"]: "by its manifest.json it was made by fetch. Give the --output of",
-        folders["strange"]: "does not hold documents: by its manifest.json it is not of bioshards",
-        folders["broken"]: "/manifest.json cannot be read",
-        folders["older"]: f"was made by another version of bioshards (format {FORMAT - 1}, this is {FORMAT})",
-        folders["lacking"]: "is not as pubmed_to_shards writes it",
-    }.items():
-        error = assert_refused("--input", abstracts, "--input", folder)
-        assert str(folder) in error
-        assert message in error
-    older = assert_refused("--input", folders["older"])
-    assert "Make it anew: beam run pubmed_to_shards" in older
 
 
 def test_duplicate_input_shards_are_refused(
@@ -317,25 +265,9 @@ for _ in range(1000):
     assert completed.returncode == 0, completed.stderr
 
 
-def test_empty_corpus_is_refused(
-    tmp_path: Path, vocabulary: Path, capsys: Capture, assert_refused: Callable[..., str]
-) -> None:
+def test_empty_corpus_is_refused(tmp_path: Path, assert_refused: Callable[..., str]) -> None:
     empty_folder = write_document_dir(tmp_path / "none", {})
     assert f"{empty_folder} has no documents. The funnel" in assert_refused("--input", empty_folder)
-    folder_without_tokens = write_document_dir(
-        tmp_path / "silent",
-        {"one": [make_document(f"pubmed:{n}", [NO_TOKENS, " "] * (n - 1)) for n in (1, 2, 3)]},
-    )
-    output = tmp_path / "rows"
-    arguments = ("--input", folder_without_tokens, "--vocab", vocabulary, "--output", output)
-    assert run_shards_to_pretraining(*arguments) == 3
-    stderr = capsys.readouterr().err
-    assert (
-        "there is no row to train on: of 3 documents 0 are in the validation split, 0 have their full"
-        in stderr
-    )
-    assert "input, 3 have no tokens and 0 are rejected" in stderr
-    assert [path.name for path in output.iterdir()] == [".bioshards"]
 
 
 def test_too_long_document_is_rejected(
@@ -347,16 +279,8 @@ def test_too_long_document_is_rejected(
         {"long": [make_document("pubmed:999", synthetic_corpora.make_paragraph("long", 90))]},
     )
     monkeypatch.setattr(build, "MAX_DOCUMENT_TOKENS", 700)
-    arguments = (
-        "--input",
-        abstracts,
-        "--input",
-        long_folder,
-        "--vocab",
-        vocabulary,
-        "--output",
-        tmp_path / "out",
-    )
+    inputs = ("--input", abstracts, "--input", long_folder)
+    arguments = (*inputs, "--vocab", vocabulary, "--output", tmp_path / "out")
     assert run_shards_to_pretraining(*arguments, "--max-rejected", 0) == 3
     stderr = capsys.readouterr().err
     assert "1 of 41 documents were rejected, more than --max-rejected 0 allows: " in stderr
@@ -364,12 +288,6 @@ def test_too_long_document_is_rejected(
     assert "same command with a higher --max-rejected publishes the rows that are built already" in stderr
     assert not (tmp_path / "out" / "manifest.json").exists()
     [path] = (tmp_path / "out" / "rejected").iterdir()
-    [entry] = map(json.loads, path.read_text().splitlines())
-    assert (entry["file"], entry["id"], entry["reason"]) == (
-        "data/data-long-00000.parquet",
-        "pubmed:999",
-        "too-long",
-    )
     before = path.stat().st_mtime_ns
     assert run_shards_to_pretraining(*arguments) == 0
     assert "too-long:   1 documents" in capsys.readouterr().out
@@ -377,11 +295,6 @@ def test_too_long_document_is_rejected(
     counts = load_manifest(tmp_path / "out")["counts"]
     assert counts["rejected"] == {"too-long": 1}
     assert counts["train"]["documents"] + counts["validation"]["documents"] == 40
-    # Without the document, the set equals one of a run from scratch.
-    arguments_without = ("--input", abstracts, "--vocab", vocabulary, "--output")
-    assert run_shards_to_pretraining(*arguments_without, tmp_path / "out") == 0
-    assert run_shards_to_pretraining(*arguments_without, tmp_path / "fresh") == 0
-    assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
 
 
 # The output

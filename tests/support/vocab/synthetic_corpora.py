@@ -19,8 +19,6 @@ import pyarrow as pa
 
 from bioshards.corpus.document import Document
 from bioshards.corpus.output.output_layout import SPLITS
-from bioshards.corpus.shards import document_shards
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli
 from bioshards.vocab import __main__ as vocab
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
@@ -37,16 +35,6 @@ def run_shards_to_pretraining(*arguments: object) -> int:
 
 
 # Documents
-
-
-def load_sentences(*folders: Path) -> dict[str, list[str]]:
-    """Return the sentences of all documents of directories by document id."""
-    return {
-        row["id"]: row["sentences"]
-        for folder in folders
-        for batch in document_shards.read_directory(LocalStorage(), str(folder), ["id", "sentences"])
-        for row in batch.to_pylist()
-    }
 
 
 # A corpus in which no word is there twice
