@@ -117,6 +117,8 @@ def test_rerun_without_changes_does_nothing(
     capsys.readouterr()
     assert run_pipeline("europepmc:") == 0
     assert "nothing to do" in capsys.readouterr().out
+    assert run_pipeline("europepmc:", options=("--dry-run",)) == 0
+    assert "2 sources before, 0 sources to do" in capsys.readouterr().out
     assert run_pipeline("pmc:", output="pmc") == 0
     modified = {path: path.stat().st_mtime_ns for path in (tmp_path / "pmc").glob("data/*")}
     before, request_count = published_digests(tmp_path / "pmc"), len(servers.requests_for("bucket/*.xml"))
@@ -163,6 +165,13 @@ def test_removal_of_many_articles_needs_a_word(
         bucket.put_article(article, xml_url=None)
     bucket.put_article(FakeArticle(12900002))
     bucket.publish_inventory(NEXT_DAY)
+    capsys.readouterr()
+    for options, is_said in (((), True), (("--allow-removals",), False)):
+        assert run_pipeline("pmc:", options=("--licences", "CC0", "--dry-run", *options), output="dry") == 0
+        stdout = capsys.readouterr().out
+        assert ("notice: a run would stop: 10 of the 11 articles" in stdout) is is_said
+        assert ("--allow-removals" in stdout) is is_said
+    assert not (tmp_path / "dry").exists()
     assert run_pipeline("pmc:") == 1
     stderr = capsys.readouterr().err
     assert published_digests(tmp_path / "out") == published, "the finished output is complete"
@@ -172,24 +181,8 @@ def test_removal_of_many_articles_needs_a_word(
     assert "--allow-removals" in stderr
     assert sorted((tmp_path / "mirror/pmc/xml").rglob("*.xml")) == mirrored
     assert run_pipeline("pmc:", options=("--allow-removals",)) == 0
+    assert "             7  withdrawn from the mirror: no-xml\n" in capsys.readouterr().out
     assert list(load_documents(tmp_path / "out")) == [*KEPT_IDS, "pmc:PMC12900002.1"]
-
-
-def test_dry_run_says_that_a_removal_needs_a_word(tmp_path: Path, run_pipeline: Run, capsys: Capture) -> None:
-    bucket = open_bucket(tmp_path)
-    for number in range(1200020, 1200027):
-        bucket.put_article(FakeArticle(number))
-    bucket.publish_inventory(DAY)
-    assert run_pipeline("pmc:") == 0
-    capsys.readouterr()
-    assert run_pipeline("pmc:", options=("--licences", "CC0", "--dry-run"), output="dry") == 0
-    stdout = capsys.readouterr().out
-    assert "notice: a run would stop: 10 of the 11 articles" in stdout
-    assert "PMC1200001.1: licence:CC-BY; " in stdout
-    assert "--allow-removals" in stdout
-    for options in ((), ("--licences", "CC0", "--allow-removals")):
-        assert run_pipeline("pmc:", options=(*options, "--dry-run"), output="dry") == 0
-        assert "--allow-removals" not in capsys.readouterr().out
 
 
 def test_inventory_without_a_checksum_is_named(tmp_path: Path, run_pipeline: Run, capsys: Capture) -> None:
@@ -201,24 +194,6 @@ def test_inventory_without_a_checksum_is_named(tmp_path: Path, run_pipeline: Run
     assert "notice: PMC's inventory of 2026-11-01T01-00Z has no manifest.checksum" in capsys.readouterr().err
     [notice] = load_manifest(tmp_path / "out")["run"]["notices"]
     assert "has no manifest.checksum" in notice
-
-
-def test_withdrawn_article_is_removed_and_counted(
-    servers: FakeServer, tmp_path: Path, run_pipeline: Run, capsys: Capture
-) -> None:
-    open_bucket(tmp_path).put_article(FakeArticle(1200020))
-    for number in range(
-        1200030, 1200050
-    ):  # more than a tenth removed would count as an error of the inventory
-        open_bucket(tmp_path).put_article(FakeArticle(number, licence="CC BY-ND"))
-    open_bucket(tmp_path).publish_inventory(DAY)
-    assert run_pipeline("pmc:") == 0
-    assert "withdrawn from the mirror" not in capsys.readouterr().out
-    open_bucket(tmp_path).remove(1200020)
-    open_bucket(tmp_path).publish_inventory(NEXT_DAY)
-    assert run_pipeline("pmc:") == 0
-    assert "             1  withdrawn from the mirror: not-in-the-bucket\n" in capsys.readouterr().out
-    assert list(load_documents(tmp_path / "out")) == KEPT_IDS
 
 
 @pytest.mark.parametrize(
@@ -339,26 +314,6 @@ def test_missing_network_stops_the_run_before_writing(tmp_path: Path, run_pmc: R
         assert "http://127.0.0.1:9/" in stderr
         assert "--input MIRROR/pmc" in stderr
         assert not (tmp_path / "out").exists()
-
-
-def test_a_dry_run_writes_nothing(
-    servers: FakeServer, tmp_path: Path, run_pipeline: Run, capsys: Capture
-) -> None:
-    before = sorted(tmp_path.rglob("*"))
-    assert run_pipeline("pmc:", "europepmc:", options=("--dry-run",)) == 0
-    assert sorted(tmp_path.rglob("*")) == before
-    stdout = capsys.readouterr().out
-    assert "to fetch:  2 files" in stdout
-    assert "newest inventory 2026-11-01" in stdout
-    assert run_pipeline("pmc:", "europepmc:") == 0
-    capsys.readouterr()
-    after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    assert run_pipeline("pmc:", "europepmc:", options=("--dry-run",)) == 0
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == after
-    stdout = capsys.readouterr().out
-    assert "mirrored:  2 files" in stdout
-    assert "mirrored:  4\n" in stdout
-    assert "2 sources before, 0 sources to do" in stdout
 
 
 def test_article_of_a_mirror_is_shown_beside_its_source(

@@ -14,14 +14,12 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from bioshards.corpus.download import http_client
 from bioshards.corpus.download.sources import SOURCES
 from bioshards.corpus.errors import UsageError
-from bioshards.corpus.storage import retry
 from bioshards.corpus.storage.retry import RetryPolicy
 from bioshards.corpus.storage.storage_protocol import PARTIAL_PREFIX
 from bioshards.pipelines import cli
@@ -47,7 +45,7 @@ from tests.support.servers.server_faults import (
     Stall,
     TruncatedBody,
 )
-from tests.support.servers.server_pages import create_pubmed_server, ncbi_listing, publish_file
+from tests.support.servers.server_pages import create_pubmed_server, publish_file
 
 pytestmark = pytest.mark.thorough  # this file takes minutes
 
@@ -287,28 +285,34 @@ def test_server_that_refuses_everything_ends_the_run(
         assert len(server.requests_for("*.xml.gz")) < 13
 
 
-def test_long_pause_that_the_server_asks_for_ends_the_run(
-    server: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server.schedule_fault(SECOND, ServiceUnavailable("3600"), times=None)
-    assert run(*make_arguments(server, tmp_path / "out")) == 1
-    error = capsys.readouterr().err
-    assert re.search(
-        r"asks to wait 3,600 seconds, until [\d-]+ [\d:]+ UTC. Run the same command again", error
-    )
-    server.clear_faults()
-    assert run(*make_arguments(server, tmp_path / "out")) == 0
+BLOCK_PAGE = "<html><body>Your access to the files has been temporarily blocked.</body></html>"
 
 
-def test_page_that_blocks_the_network_ends_the_run(
-    server: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (
+            ServiceUnavailable("3600"),
+            r"asks to wait 3,600 seconds, until [\d-]+ [\d:]+ UTC. Run the same command again",
+        ),
+        (
+            HtmlPage(BLOCK_PAGE),
+            "the server blocks this network. Its page says: 'Your access.*Start no other download",
+        ),
+    ],
+)
+def test_server_that_asks_for_a_long_pause_or_blocks_the_network_ends_the_run(
+    server: FakeServer,
+    tmp_path: Path,
+    run: Run,
+    capsys: pytest.CaptureFixture[str],
+    fault: Fault,
+    message: str,
 ) -> None:
-    page = "<html><body>Your access to the files has been temporarily blocked.</body></html>"
-    server.schedule_fault(SECOND, HtmlPage(page), times=None)
+    server.schedule_fault(SECOND, fault, times=None)
     assert run(*make_arguments(server, tmp_path / "out")) == 1
     error = capsys.readouterr().err
-    assert "the server blocks this network. Its page says: 'Your access to the files" in error
-    assert "Start no other download" in error
+    assert re.search(message, error)
     assert "check the network" not in error
     assert len(server.requests_for(SECOND)) == 1
 
@@ -402,24 +406,7 @@ def test_republished_file_is_fetched_again_and_read_also_from_the_mirror(
     assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
 
 
-def test_incomplete_new_baseline_replaces_nothing(
-    server: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(*make_arguments(server, tmp_path / "out")) == 0
-    before = published_digests(tmp_path / "out")
-    publish_file(
-        server.root / "pubmed/baseline/pubmed27n0001.xml.gz",
-        pubmed_set_xml(citation_xml(5), citation_xml(6)),
-        md5=True,
-    )
-    assert run(*make_arguments(server, tmp_path / "out")) == 1
-    assert "still being posted" in capsys.readouterr().err
-    assert published_digests(tmp_path / "out") == before
-    arguments = ["--pubmed-url", f"{server.url}pubmed/", "--output", tmp_path / "part"]
-    assert run("--input", "pubmed:baseline[1]", *arguments) == 0
-
-
-def test_unannounced_baseline_replaces_nothing(
+def test_new_baseline_replaces_the_old_one_once_it_is_announced(
     server: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(*make_arguments(server, tmp_path / "out")) == 0
@@ -429,13 +416,18 @@ def test_unannounced_baseline_replaces_nothing(
     create_pubmed_server(
         server.root, {"pubmed27n0001.xml.gz": pubmed_set_xml(citation_xml(5), citation_xml(6))}, {}
     )
-    (server.root / "pubmed/baseline/README.txt").unlink()
+    readme = (server.root / "pubmed/baseline/README.txt").rename(tmp_path / "README.txt")
     assert run(*make_arguments(server, tmp_path / "out")) == 1
     error = capsys.readouterr().err
     assert "would replace the 2 files of pubmed26 that the mirror has in pubmed/baseline/" in error
     assert published_digests(tmp_path / "out") == before
-    assert run(*make_arguments(server, tmp_path / "out", "--allow-removals")) == 0
+    dry_run = make_arguments(server, tmp_path / "other", "--mirror", tmp_path / "mirror", "--dry-run")
+    assert run(*dry_run, "--allow-removals") == 0
+    readme.rename(server.root / "pubmed/baseline/README.txt")
+    assert run(*make_arguments(server, tmp_path / "out")) == 0
+    assert "The new baseline pubmed27 replaces pubmed26" in capsys.readouterr().err
     assert load_manifest(tmp_path / "out")["counts"]["records"] == 2
+    assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
 
 
 def test_refused_readme_is_reported(
@@ -446,37 +438,6 @@ def test_refused_readme_is_reported(
     error = capsys.readouterr().err
     assert "notice: " in error
     assert "README.txt is refused: the server answers 403" in error
-
-
-def test_listing_that_is_cut_stops_a_first_run(
-    server: FakeServer,
-    tmp_path: Path,
-    run: Run,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    page = ncbi_listing(server.root / "pubmed/updatefiles", "/pubmed/updatefiles/")
-    server.schedule_fault("pubmed/updatefiles/", FixedBody(page[: page.rindex(b"<a ")]), times=None)
-    monkeypatch.setattr(retry, "time", SimpleNamespace(sleep=lambda _: None))
-    assert run(*make_arguments(server, tmp_path / "out")) == 1
-    assert "pubmed/updatefiles/ ends in the middle of its listing" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-def test_new_baseline_replaces_the_old_one_with_a_notice(
-    server: FakeServer, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(*make_arguments(server, tmp_path / "out")) == 0
-    for path in (server.root / "pubmed").rglob("pubmed26*"):
-        path.unlink()
-    create_pubmed_server(
-        server.root, {"pubmed27n0001.xml.gz": pubmed_set_xml(citation_xml(5), citation_xml(6))}, {}
-    )
-    capsys.readouterr()
-    assert run(*make_arguments(server, tmp_path / "out")) == 0
-    assert "The new baseline pubmed27 replaces pubmed26" in capsys.readouterr().err
-    assert load_manifest(tmp_path / "out")["counts"]["records"] == 2
-    assert digest_without_manifest(tmp_path / "out") == run_locally(server, tmp_path / "local")
 
 
 HOSTILE_PAGE = """<html><body><h1>Index of /pubmed/baseline</h1><pre><a href="/pubmed/">Parent Directory</a>
@@ -506,6 +467,10 @@ def test_hostile_links_of_a_listing_are_ignored(server: FakeServer, tmp_path: Pa
         (EndlessBody(b'<a href="pubmed26n0001.xml.gz">x</a>\n'), "more than"),
         (HtmlPage("<html>Down for maintenance</html>"), "Down for maintenance"),
         (NoResponse(), "cannot be read"),
+        (
+            FixedBody(HOSTILE_PAGE[: HOSTILE_PAGE.rindex("<a ")].encode()),
+            "ends in the middle of its listing",
+        ),
     ],
 )
 def test_unreadable_listing_stops_the_run_before_writing(

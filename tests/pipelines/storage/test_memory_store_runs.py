@@ -1,4 +1,4 @@
-"""Tests of pipelines, storage and mirrors on mem://, an object store in this process' memory."""
+"""Tests of pipelines and storage on mem://, an object store in this process' memory."""
 
 from __future__ import annotations
 
@@ -6,26 +6,16 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from bioshards.corpus.download.listing import RemoteFile
-from bioshards.corpus.download.mirror import Mirror
-from bioshards.corpus.errors import BadFileError
-from bioshards.corpus.storage import retry
 from bioshards.pipelines.storage.remote_storage import RemoteStorage
 from bioshards.pipelines.storage.store_options import StoreOptions
 from tests.support.cloud.memory_store import MEMORY_OBJECTS
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.outputs import load_manifest
 from tests.support.paths import PUBMED_SAMPLE
-from tests.support.servers.fake_server import FakeServer
-from tests.support.servers.http_connections import open_connection
-from tests.support.servers.server_faults import HtmlPage, TruncatedBody
-from tests.support.servers.server_pages import publish_file
 
 pytestmark = pytest.mark.thorough  # this file takes minutes
 
@@ -95,36 +85,6 @@ def test_interrupted_or_discarded_resumable_file_leaves_nothing() -> None:
         part.write(b"wrong")
         part.discard()
     assert MEMORY_OBJECTS == {PATH: b"the one before"}
-
-
-@pytest.mark.usefixtures("own_temporary_folder")
-def test_a_mirror_on_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "time", SimpleNamespace(sleep=lambda _: None))
-    path = "pubmed/baseline/pubmed26n0001.xml.gz"
-    publish_file(tmp_path / path, pubmed_set_xml(*map(citation_xml, range(1, 500))), md5=True)
-    mirror = Mirror(RemoteStorage(StoreOptions()), "mem://bucket/mirror")
-    with FakeServer(tmp_path) as server, open_connection(server.url) as connection:
-        remote = RemoteFile(server.url + path, path, "PubmedArticleSet", True, "words", datetime(2020, 1, 2))
-        server.schedule_fault(path, HtmlPage("<html>Too busy</html>"))
-        server.schedule_fault(path, TruncatedBody(1000))
-        mirrored = mirror.fetch(connection, remote)
-        assert MEMORY_OBJECTS[mirrored.info.path] == (tmp_path / path).read_bytes()
-        assert sorted(name.rpartition("/")[2] for name in MEMORY_OBJECTS) == [
-            "pubmed26n0001.xml.gz",
-            "pubmed26n0001.xml.gz.json",
-            "pubmed26n0001.xml.gz.md5",
-        ]
-        requests_before = len(server.requests)
-        assert list(mirror.find_mirrored(None, [remote])) == [remote]
-        assert len(server.requests) == requests_before
-        del MEMORY_OBJECTS[f"mem://bucket/mirror/{path.replace('/pubmed26', '/.records/pubmed26')}.json"]
-        assert mirror.fetch(connection, remote).fetched_bytes == 0
-        server.schedule_fault(path, HtmlPage("<html>Too busy</html>"), times=None)
-        MEMORY_OBJECTS[mirrored.info.path] = b"damaged"
-        before = dict(MEMORY_OBJECTS)
-        with pytest.raises(BadFileError):
-            mirror.fetch(connection, remote)
-        assert before == MEMORY_OBJECTS
 
 
 def test_manifest_contains_no_credentials(run: Callable[..., int], tmp_path: Path) -> None:
