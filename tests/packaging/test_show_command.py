@@ -93,12 +93,3 @@ def test_what_cannot_be_shown_is_said_in_a_line(abstracts: Path, tmp_path: Path,
     capsys.readouterr()
     assert show.main([str(tmp_path / "out"), "--with-source"]) == 2
     assert "is not at hand, there is no" in capsys.readouterr().err
-
-
-def test_terminal_obeys_nothing_of_a_document(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "a.jsonl").write_text('{"id": "a", "text": "It \\u001b[31mgrew. It fell."}\n')
-    options = ["--input", str(tmp_path / "a.jsonl"), "--output", str(tmp_path / "out"), "--workers", "1"]
-    assert cli.main(["run", "text_to_shards", *options, "--disable-cleaning", "controls"]) == 0
-    capsys.readouterr()
-    assert show.main([str(tmp_path / "out"), "--with-source"]) == 0
-    assert "\x1b" not in capsys.readouterr().out

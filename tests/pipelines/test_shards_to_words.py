@@ -19,7 +19,7 @@ from bioshards.vocab.counting import word_counts
 from bioshards.vocab.counting.word_counts import WordCounts
 from tests.support.corpus.damaged_shards import DAMAGES
 from tests.support.fork_server import run_beam
-from tests.support.outputs import load_manifest, save_manifest
+from tests.support.outputs import load_manifest
 from tests.support.vocab.text_directories import count_directly, write_texts
 
 pytestmark = pytest.mark.thorough  # this file takes minutes
@@ -134,22 +134,6 @@ def test_manifest_lists_config_inputs_and_outputs(abstracts: Path, tmp_path: Pat
 
 
 # Reruns, interruptions, updates
-
-
-def test_manifest_that_was_edited_is_written_anew(
-    abstracts: Path, tmp_path: Path, run: Run, capsys: Capture
-) -> None:
-    command = ("--input", abstracts, "--output", tmp_path / "out")
-    assert run(*command) == 0
-    assert not (tmp_path / "out" / "validation-words.tsv").exists()
-    manifest = load_manifest(tmp_path / "out")
-    save_manifest(tmp_path / "out", {**manifest, "counts": {**manifest["counts"], "documents": 77}})
-    capsys.readouterr()
-    assert run(*command) == 0
-    assert "nothing to do" not in capsys.readouterr().out
-    rewritten = load_manifest(tmp_path / "out")
-    del manifest["run"], rewritten["run"]
-    assert rewritten == manifest
 
 
 def test_update_counts_only_new_shards(

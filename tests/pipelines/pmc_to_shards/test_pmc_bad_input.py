@@ -8,13 +8,11 @@ import json
 import stat
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bioshards.corpus.xml.decoder import DecodingReport
 from tests.support.corpus.jats_articles import (
     article_xml,
     europepmc_package_xml,
@@ -170,29 +168,6 @@ def test_missing_input_is_refused(
     assert input_name in stderr
     assert "Give a folder, a file or a quoted glob" in stderr
     assert not (tmp_path / "out").exists()
-
-
-def test_article_that_changes_during_reading_is_refused(
-    tmp_path: Path, run_pmc: Run, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    from bioshards.corpus.jats import article_stream
-    from bioshards.corpus.jats import reader as articles
-
-    inputs = write_files(tmp_path / "in", GOOD_ARTICLES)
-
-    def iter_articles_and_change(file: Any, report: DecodingReport, name: str) -> Iterator[bytes]:
-        yield from article_stream.iter_articles(file, report, name)
-        write_files(inputs, {"PMC12.xml": article_xml(12, "It was changed. Yes.")})
-
-    class PatchedModule:
-        iter_articles = staticmethod(iter_articles_and_change)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(articles, "article_stream", PatchedModule)
-        assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 3
-    assert "changed while it was read" in capsys.readouterr().err
-    assert run_pmc("--input", inputs, "--output", tmp_path / "out") == 0
-    assert "It was changed." in load_documents(tmp_path / "out")["pmc:PMC12.1"]["sentences"]
 
 
 def make_page(number: int, token: str) -> str:

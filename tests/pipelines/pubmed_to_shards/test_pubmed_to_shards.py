@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -132,16 +130,3 @@ def test_the_manifest_names_inputs_and_outputs_with_checksums(reference: Path) -
         assert shard["bytes"] == len(data)
     assert manifest["run"]["bioshards"]
     assert json.dumps(manifest["config"]["document_config"])
-
-
-def test_export(reference: Path) -> None:
-    command = [sys.executable, "-m", "bioshards.corpus"]
-    text = subprocess.run([*command, "export", reference], capture_output=True, text=True, check=True).stdout
-    blocks = text.rstrip("\n").split("\n\n")
-    assert [block.split("\n") for block in blocks] == [
-        row["sentences"] for row in load_documents(reference).values()
-    ]
-    nowhere = subprocess.run(
-        [*command, "export", reference / "dropped"], capture_output=True, text=True, check=False
-    )
-    assert (nowhere.returncode, "no manifest.json" in nowhere.stderr) == (2, True)

@@ -238,19 +238,6 @@ def test_preset_electramed_is_lower_case_ascii_treebank(tmp_path: Path, run: Run
     assert manifest["config"]["library_versions"].keys() == {"nltk"}
 
 
-def test_preset_bioalbert_has_no_line_below_20_characters(tmp_path: Path, run: Run) -> None:
-    assert run("--preset", "bioalbert", "--output", tmp_path / "a") == 0
-    assert run("--disable-cleaning", "all", "--output", tmp_path / "b") == 0
-    all_documents = load_documents(tmp_path / "b")
-    short_characters = 0
-    for id_, row in load_documents(tmp_path / "a").items():
-        lines = all_documents[id_]["sentences"]
-        assert row["sentences"] == [line for line in lines if len(line) >= 20]
-        short_characters += sum(len(line) for line in lines if len(line) < 20)
-    counts = load_manifest(tmp_path / "a")["cleaning"]["short-lines"]
-    assert counts["characters"] == short_characters > 0
-
-
 def test_options_override_a_preset(tmp_path: Path, run: Run) -> None:
     options = ("--preset", "electramed", "--no-lower-case", "--no-treebank", "--no-ascii-only")
     assert run(*options, "--output", tmp_path / "a") == 0

@@ -13,6 +13,7 @@ import pytest
 from bioshards.pipelines.storage.remote_storage import RemoteStorage
 from bioshards.pipelines.storage.store_options import StoreOptions
 from tests.support.cloud.memory_store import MEMORY_OBJECTS
+from tests.support.corpus.jats_articles import article_xml, write_files
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.outputs import load_manifest
 from tests.support.paths import PUBMED_SAMPLE
@@ -25,7 +26,9 @@ def clear_memory_store() -> None:
     MEMORY_OBJECTS.clear()
 
 
-def test_pubmed_to_shards_from_and_to_an_object_store(tmp_path: Path, run: Callable[..., int]) -> None:
+def test_pubmed_to_shards_from_and_to_an_object_store(
+    tmp_path: Path, run: Callable[..., int], run_pmc: Callable[..., int]
+) -> None:
     source = tmp_path / "in"
     shutil.copytree(PUBMED_SAMPLE, source)
     (source / "pubmed26n0004.xml").write_bytes(
@@ -49,6 +52,16 @@ def test_pubmed_to_shards_from_and_to_an_object_store(tmp_path: Path, run: Calla
         assert MEMORY_OBJECTS[f"mem://bucket/out/{entry['file']}"] == local.read_bytes()
     assert MEMORY_OBJECTS["mem://bucket/out/duplicates.tsv"].endswith(b"\npubmed:8\tpubmed:7\t1.000\n")
     assert not [path for path in MEMORY_OBJECTS if ".tmp-" in path]
+    articles = write_files(tmp_path / "articles", {"PMC1.xml": article_xml(1, pmid=7)})
+    for abstracts, output in (
+        ("mem://bucket/out", "mem://bucket/articles"),
+        (tmp_path / "out", tmp_path / "a"),
+    ):
+        find_overlap = ("--find-overlap-with", abstracts, "--output", output)
+        assert run_pmc("--input", articles, *find_overlap) == 0
+    overlap = (tmp_path / "a/overlap.arrow").read_bytes()
+    assert MEMORY_OBJECTS["mem://bucket/articles/overlap.arrow"] == overlap
+    assert load_manifest(tmp_path / "a")["overlap"][0]["rows"] == 1
 
 
 PATH = "mem://bucket/a.xml.gz"

@@ -38,10 +38,7 @@ from bioshards.vocab.__main__ import main as vocab
 from bioshards.vocab.pretraining import pretraining_inputs
 from tests.support.cloud import store_emulators
 from tests.support.cloud.object_store_proxy import LostResponse, ObjectStoreProxy, UploadReset
-from tests.support.corpus import jats_articles as articles
 from tests.support.corpus.manifests import put_documents
-from tests.support.corpus.overlap_sources import EXPECTED_OVERLAP, OVERLAP_ARTICLES, OVERLAP_CITATIONS
-from tests.support.corpus.pubmed_xml import pubmed_set_xml
 from tests.support.fork_server import kill_when, run_beam, start_beam
 from tests.support.network import find_free_port
 from tests.support.outputs import published_digests
@@ -245,29 +242,6 @@ def test_the_whole_chain_gives_the_same_bytes(
         before = [remote_file.stamp for remote_file in FILES.walk(output_url) + FILES.walk(other_url)]
         assert beam_run(*command) == 0
         assert before == [remote_file.stamp for remote_file in FILES.walk(output_url) + FILES.walk(other_url)]
-
-
-@pytest.mark.usefixtures("own_temporary_folder")
-def test_overlap_with_abstracts_on_a_store_is_that_of_local_abstracts(
-    proxies: dict[str, ObjectStoreProxy], tmp_path: Path, beam_run: Run
-) -> None:
-    proxy = proxies["gs"]
-    sources = articles.write_files(
-        tmp_path / "pubmed", {"pubmed26n0001.xml": pubmed_set_xml(*OVERLAP_CITATIONS)}
-    )
-    assert beam_run("pubmed_to_shards", "--input", sources, "--output", tmp_path / "abstracts") == 0
-    arguments = ("--input", articles.write_files(tmp_path / "in", OVERLAP_ARTICLES), "--find-overlap-with")
-    assert beam_run("pmc_to_shards", *arguments, tmp_path / "abstracts", "--output", tmp_path / "out") == 0
-    url = proxy.store.url
-    upload_folder(tmp_path / "abstracts", f"{url}/dropped-in")
-    proxy.reset()
-    assert beam_run("pmc_to_shards", *arguments, f"{url}/dropped-in", "--output", f"{url}/holding") == 0
-    read_paths = [path for method, path in proxy.requests if method == "GET" and "dropped-in/data/" in path]
-    assert len(set(read_paths)) == len(list((tmp_path / "abstracts").glob("data/*"))) == 1
-    output = download_folder(f"{url}/holding", tmp_path / "got")
-    overlap = full_text_overlap.read(LocalStorage(), str(output), str(tmp_path / "abstracts"))
-    assert [tuple(row.values()) for row in overlap.to_pylist()] == EXPECTED_OVERLAP
-    assert (output / "overlap.arrow").read_bytes() == (tmp_path / "out/overlap.arrow").read_bytes()
 
 
 def test_mirror_and_output_may_be_on_different_stores(

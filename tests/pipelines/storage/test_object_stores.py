@@ -512,16 +512,6 @@ def test_listing_and_removing_are_retried(proxy: ObjectStoreProxy, folder: str, 
         FILES.list_names(folder)
 
 
-def test_local_temporary_files_are_removed(tmp_path: object) -> None:
-    storage = LocalStorage()
-    with storage.write(f"{tmp_path}/.tmp-1") as file:
-        file.write(b"half")
-    with storage.write(f"{tmp_path}/a") as file:
-        file.write(b"whole")
-    storage.remove_temporaries(str(tmp_path))
-    assert storage.list_names(str(tmp_path)) == ["a"]
-
-
 def test_run_stopped_at_any_write_resumes_to_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
