@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.evaluate.benchmarks.readers import parse_ddi_pairs, read_chemprot_pairs, read_ddi
+from bioshards.evaluate.benchmarks.readers import parse_ddi_pairs, read_ddi
 from bioshards.evaluate.benchmarks.records import BenchmarkFileError, Mention, Relation
 from tests.support.evaluate.benchmark_files import (
     assert_refused,
@@ -263,30 +263,6 @@ def test_two_copies_of_a_corpus_are_refused(tmp_path: Path) -> None:
     write_chemprot(tmp_path, CHEMPROT)
     write_chemprot(tmp_path / "copy", CHEMPROT)
     assert_refused(tmp_path, "chemprot", "only one can be")
-
-
-def test_every_pair_of_a_sentence_is_read_in_any_order(tmp_path: Path) -> None:
-    """Each chemical is paired with each gene once, in the order of the text."""
-    words = ["gene0", "chem0", "chem1", "gene1", "chem2"]
-    text = " ".join(words)
-    rows = [
-        f"5\t{word}\t{'CHEMICAL' if word.startswith('chem') else 'GENE'}\t{text.index(word) + 2}\t"
-        f"{text.index(word) + 7}\t{word}\n"
-        for word in words
-    ]
-    records = read_chemprot_pairs(
-        write_file(tmp_path, "abstracts", f"5\tA\t{text}\n"),
-        write_file(tmp_path, "entities", "".join(rows)),
-        write_file(tmp_path, "relations", "5\tCPR:6\tY \tX\tArg1:gene1\tArg2:chem0\n"),
-        ("false", "CPR:6"),
-    )
-    assert len(records) == 6
-    assert all(record.first.start < record.second.start for record in records)
-    assert {
-        (record.id, record.text[record.first.start : record.first.end])
-        for record in records
-        if record.label == "CPR:6"
-    } == {("5.chem0.gene1", "chem0")}
 
 
 @pytest.mark.parametrize("kind", ["archive", "train", "test"])

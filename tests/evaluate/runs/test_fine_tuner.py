@@ -100,24 +100,6 @@ def test_training_equals_adamw_with_linear_warmup_and_decay(checkpoint_dir: Path
         assert torch.allclose(parameter, tuner.model.state_dict()[name], atol=2e-6), name
 
 
-def test_weights_of_the_best_epoch_are_restored(checkpoint_dir: Path) -> None:
-    epoch_weights: list[dict[str, torch.Tensor]] = []
-    tuner = make_fine_tuner(checkpoint_dir, replace(QUICK, epochs=4))
-    scores = iter([0.2, 0.5, 0.5, 0.1])
-
-    def score_dev() -> float:
-        epoch_weights.append(copy_weights(tuner))
-        return next(scores)
-
-    checkpoints, best = tuner.train_on(make_texts(8), 0, score_dev)
-    assert best == 1
-    assert [checkpoint.dev for checkpoint in checkpoints] == [0.2, 0.5, 0.5, 0.1]
-    assert [checkpoint.step for checkpoint in checkpoints] == [2, 4, 6, 8]
-    final_weights = copy_weights(tuner)
-    assert all(torch.equal(final_weights[name], epoch_weights[1][name]) for name in final_weights)
-    assert any(not torch.equal(final_weights[name], epoch_weights[3][name]) for name in final_weights)
-
-
 @pytest.mark.parametrize(("scores", "best"), [((0.1, 0.2), 1), ((0.0, 0.0), 0), ((-0.5, -0.4), 1)])
 def test_first_of_equal_dev_scores_is_selected(
     checkpoint_dir: Path, scores: tuple[float, ...], best: int
@@ -258,15 +240,6 @@ def test_prediction_in_bfloat16_is_that_of_float32_within_a_tolerance(
 def test_nan_loss_stops_training(checkpoint_dir: Path) -> None:
     with pytest.raises(NaNLossError, match="give a lower --learning-rate"):
         make_fine_tuner(checkpoint_dir, replace(QUICK, learning_rate=1e38)).train_on(make_texts(16), 0)
-
-
-def test_nan_outputs_stop_prediction(checkpoint_dir: Path) -> None:
-    tuner = make_fine_tuner(
-        checkpoint_dir, replace(QUICK, learning_rate=1e38, epochs=1, batch_size=8, warmup=0.0)
-    )
-    tuner.train_on(make_texts(8), 0)  # one update; its loss is finite
-    with pytest.raises(NaNLossError, match="give a lower --learning-rate"):
-        tuner.classify(make_texts(2))
 
 
 # Recipes and tasks
