@@ -414,15 +414,6 @@ def test_output_that_is_no_place_for_a_vocabulary_is_refused(
     assert [path.name for path in tmp_path.rglob("*")] == ["mine", "thesis.txt"]
 
 
-def test_another_vocabulary_is_not_overwritten(
-    vocabulary: Path, shards: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = published_digests(vocabulary)
-    assert run_build(*shards, "--output", vocabulary, "--size", SIZE + 1) == 2
-    assert "size was 900, now 901" in capsys.readouterr().err
-    assert published_digests(vocabulary) == before
-
-
 def test_words_of_the_wrong_pretokenizer_or_split_are_refused(
     shards: list[str], tmp_path: Path, read_build_error: ReadBuildError
 ) -> None:

@@ -254,23 +254,6 @@ def test_table_of_a_benchmark(tmp_path: Path) -> None:
     ]
 
 
-def test_every_benchmark_is_described(tmp_path: Path) -> None:
-    for name, benchmark in BENCHMARKS.items():
-        assert name == benchmark.name
-        assert benchmark.published_counts, name
-        assert benchmark.counts_source, name
-        assert benchmark.download_from, name
-        assert benchmark.licence, name
-        for layout in benchmark.layouts:
-            needed_files = {file for split_files in layout.files_by_split.values() for file in split_files}
-            assert needed_files <= set(layout.patterns), name
-            assert not needed_files & set(layout.missing_split_policies), name
-            for discrepancy in layout.known_discrepancies:
-                assert (
-                    benchmark.published_counts[discrepancy.unit][discrepancy.split] != discrepancy.actual
-                ), name
-
-
 REAL_FILES: dict[str, dict[str, str]] = {
     "verified": {
         "bc5-chem": "1b657a9cc1988e77",

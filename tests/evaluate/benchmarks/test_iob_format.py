@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bioshards.evaluate.benchmarks.formats import convert_to_iob2, get_only_path, read_sentences
+from bioshards.evaluate.benchmarks.formats import convert_to_iob2, read_sentences
 from bioshards.evaluate.benchmarks.records import TaggedSentence
 from tests.support.evaluate.benchmark_files import CRICHTON_SAMPLE, assert_rejected, write_benchmark_files
 from tests.support.evaluate.metric_oracles import conlleval
@@ -114,13 +114,6 @@ def test_bad_iob_file_is_refused(tmp_path: Path, content: bytes, line: int, mess
 def test_unreadable_path_is_refused(tmp_path: Path) -> None:
     assert_rejected(lambda: read_sentences(str(tmp_path)), tmp_path, None, "cannot be read")
     assert_rejected(lambda: read_sentences(str(tmp_path / "b")), tmp_path / "b", None, "cannot be read")
-
-
-def test_two_candidate_files_are_refused(tmp_path: Path) -> None:
-    paths = [str(tmp_path / "a"), str(tmp_path / "b")]
-    assert_rejected(
-        lambda: get_only_path({"train": paths}, "train"), tmp_path / "b", None, "only one can be read"
-    )
 
 
 WORD = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=6)

@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.evaluate.benchmarks.catalogue import BENCHMARKS, load_records, locate_benchmark
 from bioshards.evaluate.recipes import SUITES
-from bioshards.evaluate.runs import results as result_files
 from bioshards.evaluate.runs import run
 from bioshards.evaluate.runs.run import load_task_data
 from bioshards.evaluate.tasks.classification import Classification
@@ -137,10 +135,6 @@ def test_seeds_share_records_and_tokenized_examples(
     assert len(load_results(tmp_path)) == 4
     assert read == ["blurb/hoc"]
     assert [is_training for _, is_training in tokenized] == [True, False, False]  # train, dev, test
-
-
-def test_report_finds_every_result(all_results: Path) -> None:
-    assert len(result_files.find_results(LocalStorage(), [str(all_results)])) == len(ALL_TASKS)
 
 
 def test_run_opens_no_connection(

@@ -14,7 +14,6 @@ from bioshards.evaluate.recipes import SUITES
 from bioshards.evaluate.tasks.input_texts import list_texts
 from bioshards.vocab.report.vocabulary_report import PUBLISHED_LENGTHS, load_benchmark_texts
 from tests.support.paths import BENCHMARK_SAMPLE
-from tests.support.real_data import DATA, needs_data
 
 
 def test_texts_of_records_are_those_that_a_model_reads() -> None:
@@ -43,20 +42,3 @@ def test_directory_without_benchmarks_is_refused(tmp_path: Path, capsys: pytest.
     assert main(["texts", str(tmp_path), "--output", str(tmp_path / "texts")]) == 2
     assert "has no benchmark" in capsys.readouterr().err
     assert not (tmp_path / "texts").exists()
-
-
-@needs_data
-def test_real_benchmarks_have_published_sizes(tmp_path: Path) -> None:
-    assert main(["texts", str(Path(str(DATA)) / "benchmarks"), "--output", str(tmp_path)]) == 0
-    sizes = {name: len(inputs) for name, inputs in load_benchmark_texts(str(tmp_path)).items()}
-    for name, size in {
-        "bc5-chem": 4560 + 4581 + 4797,
-        "ncbi-disease": 5424 + 923 + 940,
-        "bc2gm": 12574 + 2519 + 5038,
-        "chemprot-lim-kang": 16521 + 10361 + 14396,
-        "ddi": 24624 + 3168 + 5716,
-        "gad": 4261 + 535 + 534,
-        "biosses": 100,
-        "hoc": 1852,
-    }.items():
-        assert sizes[name] == size

@@ -9,9 +9,6 @@ import pytest
 
 from bioshards.evaluate.benchmarks.catalogue import ProblemType
 from bioshards.evaluate.encoder import ModelTokenizer
-from bioshards.evaluate.metrics.metric import Metric
-from bioshards.evaluate.metrics.tags import entity_f1
-from bioshards.evaluate.metrics.text_metrics import accuracy, multilabel_f1, positive_f1
 from bioshards.evaluate.recipes import FineTuneRecipe
 from bioshards.evaluate.tasks.classification import Classification
 from bioshards.evaluate.tasks.question_answering import QuestionAnswering
@@ -59,19 +56,3 @@ def test_majority_prediction(
     problem_type: ProblemType, train: list[Any], test: list[Any], expected: list[Any]
 ) -> None:
     assert predict_majority(problem_type, train, test) == expected
-
-
-@pytest.mark.parametrize(
-    ("metric", "problem_type", "train", "gold", "score"),
-    [
-        (accuracy(["no", "yes"]), "single_label", ["yes"], ["yes", "no", "no"], 1 / 3),
-        (positive_f1("1"), "single_label", ["1"], ["1", "0"], 2 / 3),
-        (entity_f1(), "entities", [["B-Drug", "O"]], [["B-Drug", "O"]], 0),
-        (multilabel_f1("a"), "multi_label", [frozenset("a")], [frozenset("a")], 1),
-    ],
-)
-def test_majority_scores_are_those_of_the_most_frequent_class(
-    metric: Metric, problem_type: ProblemType, train: list[Any], gold: list[Any], score: float
-) -> None:
-    scores = metric.compute_scores(gold, predict_majority(problem_type, train, gold))
-    assert scores[metric.main_score] == pytest.approx(score)

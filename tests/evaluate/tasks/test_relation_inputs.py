@@ -83,12 +83,6 @@ def test_original_format_keeps_the_text() -> None:
     assert model_input.entity_starts == (2, 7)
 
 
-def test_shared_placeholder_is_the_range_of_both_entities() -> None:
-    model_input = build_relation_input(CROSSED, "placeholders")
-    assert cut_entities(model_input) == ("@DRUG-DRUG$", "@DRUG-DRUG$")
-    assert model_input.entity_starts == (3, 3)
-
-
 @pytest.mark.parametrize("types", [("CHEMICAL", "GENE"), ("GENE", "CHEMICAL")])
 def test_shared_placeholder_does_not_depend_on_the_order_of_types(types: tuple[str, str]) -> None:
     assert entity_placeholder(*types) == "@CHEM-GENE$"

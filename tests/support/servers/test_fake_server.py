@@ -9,13 +9,8 @@ from pathlib import Path
 
 import pytest
 import requests
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.support.servers.fake_server import FakeServer
-from tests.support.servers.server_faults import (
-    CorruptByte,
-)
 from tests.support.servers.server_pages import (
     create_europepmc_server,
     create_pubmed_server,
@@ -70,37 +65,7 @@ def test_pubmed_listing_has_ncbis_format(server: FakeServer) -> None:
     )
 
 
-@given(start=st.integers(0, 300), end=st.none() | st.integers(0, 300), size=st.integers(0, 200))
-def test_range_request_gives_the_range(
-    start: int, end: int | None, size: int, range_server: tuple[FakeServer, requests.Session]
-) -> None:
-    server, session = range_server
-    (server.root / "file").write_bytes(DATA[:size])
-    value = f"bytes={start}-{'' if end is None else end}"
-    response = session.get(server.url + "file", headers={"Range": value}, timeout=60)
-    expected = DATA[start : size if end is None else min(size, end + 1)]
-    if expected:
-        assert (response.status_code, response.content) == (206, expected)
-        assert response.headers["Content-Range"] == f"bytes {start}-{start + len(expected) - 1}/{size}"
-    else:
-        assert (response.status_code, response.headers["Content-Range"]) == (416, f"bytes */{size}")
-
-
-@pytest.fixture(scope="module")
-def range_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FakeServer, requests.Session]]:
-    with FakeServer(tmp_path_factory.mktemp("ranges")) as server, requests.Session() as session:
-        yield server, session
-
-
 # Faults
-
-
-def test_corrupt_byte_is_a_position_in_the_file(server: FakeServer) -> None:
-    server.schedule_fault(OBJECT, CorruptByte(at_byte=500), times=2)
-    assert send_get(server, OBJECT, Range="bytes=499-501").content == bytes(
-        [DATA[499], DATA[500] ^ 255, DATA[501]]
-    )
-    assert send_get(server, OBJECT, Range="bytes=600-").content == DATA[600:]
 
 
 # Recorded requests

@@ -31,7 +31,6 @@ from bioshards.vocab.pretraining.build import (
     group_shards,
 )
 from bioshards.vocab.pretraining.example_recipes import ExampleRecipe
-from bioshards.vocab.pretraining.objectives import ExampleRow
 from bioshards.vocab.pretraining.row_plan import RowPlan, TokenBlock
 from tests.support.corpus import synthetic_documents
 from tests.support.corpus.manifests import of_pretraining
@@ -182,11 +181,6 @@ def splitmix64(state: int, number: int) -> int:
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
     return z ^ (z >> 31)
-
-
-def make_single_segment_row(document: int, start: int, stop: int, **overrides: Any) -> ExampleRow:
-    """Return a row of one segment."""
-    return ExampleRow([(start, stop)], [], document, **overrides)
 
 
 def make_schema(size: int = 60_000, labelled: bool = False) -> pa.Schema:

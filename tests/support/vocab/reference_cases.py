@@ -6,7 +6,6 @@ import json
 import random
 from collections.abc import Sequence
 from itertools import accumulate
-from math import sqrt
 from typing import Any, Final, Self
 
 from bioshards.vocab.pretraining.objectives import ExampleRow, TokenRange
@@ -33,15 +32,6 @@ def document_offsets(documents: Sequence[Sequence[int]]) -> list[list[int]]:
     for sentences in documents:
         offsets.append(sentence_offsets(sentences, offsets[-1][-1] if offsets else _FIRST_TOKEN))
     return offsets
-
-
-def random_documents(count: int, seed: int) -> list[list[int]]:
-    """Return documents, half with 1 to 8 sentences and half with more; half the sentences have 23 tokens."""
-    rng = random.Random(seed)
-    return [
-        [1 + min(int(rng.lognormvariate(3.1, 0.6)), 250) for _ in range(1 + int(rng.expovariate(1 / 11)))]
-        for _ in range(count)
-    ]
 
 
 class ScriptedRandom(random.Random):
@@ -75,13 +65,3 @@ def input_positions(row: ExampleRow) -> list[int]:
     """Return the positions of a row's tokens as in ``input_ids``; [CLS] is 0, [SEP] is 1."""
     second = [*expand_ranges(row.segment_b), 1] if row.segment_b else []
     return [0, *expand_ranges(row.segment_a), 1, *second]
-
-
-def is_near_recorded_mean(observed: float, recorded: Sequence[float]) -> bool:
-    """Return True if a number is within five standard deviations of the reference's.
-
-    Args:
-        recorded: the mean and the standard deviation of twelve runs.
-    """
-    mean, deviation = recorded
-    return abs(observed - mean) <= 5 * deviation * sqrt(1 + 1 / 12)

@@ -27,7 +27,6 @@ from tests.support.vocab.block_factories import (
     make_block,
     make_fake_encoder,
     make_schema,
-    make_single_segment_row,
     make_word_encoder,
     plan_rows,
     splitmix64,
@@ -201,12 +200,6 @@ def test_largest_row_length_fits(size: int) -> None:
     assert row["input_ids"][1] == 10
     if size > 65_536:
         assert row["input_ids"][-2] == 10 + 65_534 - 3
-
-
-def test_ids_above_65535_keep_their_value() -> None:
-    plan = RowPlan(make_block({"pubmed:1": [70_000]}, make_fake_encoder(80_000)))
-    plan.add_rows([make_single_segment_row(0, 70_000, 70_002)], [0], [0])
-    assert plan_rows(plan, make_schema(80_000))[0]["input_ids"] == [CLS, 70_008, 70_009, SEP]
 
 
 # Planned rows

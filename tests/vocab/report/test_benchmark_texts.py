@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bioshards.vocab.report.vocabulary_report import PUBLISHED_LENGTHS, load_benchmark_texts
+from bioshards.vocab.report.vocabulary_report import load_benchmark_texts
 
 
 def test_texts_are_read_by_name(tmp_path: Path) -> None:
@@ -43,7 +43,3 @@ def test_damaged_file_is_named(content: str, message: str, tmp_path: Path) -> No
     with pytest.raises(ValueError, match=message) as caught:
         load_benchmark_texts(str(tmp_path))
     assert str(path) in str(caught.value)
-
-
-def test_published_lengths_are_shorter_with_pubmedbert() -> None:
-    assert all(lengths["pubmedbert"] < lengths["bert"] for lengths in PUBLISHED_LENGTHS.values())

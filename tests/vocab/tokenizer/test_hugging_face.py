@@ -11,8 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from bioshards.vocab import __main__ as vocab
-from bioshards.vocab.counting import word_counts
 from bioshards.vocab.tokenizer import hugging_face, wordpiece
 from bioshards.vocab.tokenizer.pretokenizer import Casing, Pretokenizer
 from bioshards.vocab.tokenizer.wordpiece import SPECIAL_TOKENS
@@ -95,23 +93,6 @@ def test_all_loaders_of_a_unigram_model_give_the_same_ids(tmp_path: Path, casing
         hf_tokenizer: Any = loader.from_pretrained(folder)
         assert type(hf_tokenizer).__name__ == "AlbertTokenizer"
         assert_same_ids(tokenizer, hf_tokenizer)
-
-
-def test_transformers_reads_a_built_vocabulary(reference: Path, full_text: Path, tmp_path: Path) -> None:
-    from transformers import AutoTokenizer
-
-    options = ("--size", "900", "--validation-fraction", "0.1")
-    assert (
-        vocab.main(["build", str(reference), str(full_text), "--output", str(tmp_path / "v"), *options]) == 0
-    )
-    loaded: Any = AutoTokenizer.from_pretrained(str(tmp_path / "v"))
-    tokenizer = Tokenizer.from_file(str(tmp_path / "v" / "tokenizer.json"))
-    with open(tmp_path / "v" / "words.tsv", "rb") as file:
-        words = list(word_counts.read_counts(file))
-    assert loaded(words, add_special_tokens=False)["input_ids"] == [
-        encoded.ids for encoded in tokenizer.encode_batch(words, add_special_tokens=False)
-    ]
-    assert loaded.vocab_size == 900
 
 
 def assert_same_ids(tokenizer: Tokenizer, hf_tokenizer: Any) -> None:

@@ -15,19 +15,14 @@ from bioshards.vocab.pretraining.objectives import (
     DocumentRng,
     ExampleRow,
     TokenRange,
-    count_tokens,
-    derive_document_key,
 )
 from tests.support.vocab.reference_cases import (
     ScriptedRandom,
-    is_near_recorded_mean,
     load_golden,
-    random_documents,
     sentence_offsets,
 )
 
 CASES = load_golden("electra")["cases"]
-FIGURES = load_golden("figures")
 PUBLISHED = DEFAULTS["electra"]
 LONG = 0.99
 """A draw for the frequent case: a full row of two segments."""
@@ -129,50 +124,3 @@ def test_kept_overflow_may_precede_text_of_its_original_row() -> None:
         [[(0, 4), (17, 20)], [(4, 14)]],
         [[(14, 17)], []],
     ]
-
-
-# Rates
-
-
-@pytest.mark.parametrize("length", [128, 512])
-def test_statistics_of_many_documents_equal_those_of_the_reference(length: int) -> None:
-    documents = random_documents(4000, 1)
-    assert sum(map(sum, documents)) == FIGURES["tokens"]
-    rng, recipe = DocumentRng(), replace(PUBLISHED, max_seq_length=length)
-    rows = [
-        row
-        for number, sentences in enumerate(documents)
-        for row in objectives.build_electra_rows(
-            number,
-            {number: sentence_offsets(sentences)},
-            rng.reseed(derive_document_key(0, 0, str(number))),
-            recipe,
-        )
-    ]
-    expected = FIGURES["figures"][f"electra-{length}"]
-    assert is_near_recorded_mean(len(rows), expected["rows"])
-    assert is_near_recorded_mean(
-        sum(count_tokens(row.segment_a + row.segment_b) for row in rows) / len(rows), expected["mean"]
-    )
-    assert is_near_recorded_mean(
-        sum(count_tokens(row.segment_a) for row in rows) / len(rows), expected["first"]
-    )
-    assert is_near_recorded_mean(sum(not row.segment_b for row in rows) / len(rows), expected["single"])
-    assert is_near_recorded_mean(sum(row.lost_tokens for row in rows) / FIGURES["tokens"], expected["lost"])
-
-
-# Invariants
-
-
-def test_seed_pass_and_document_id_each_change_the_rows() -> None:
-    sentences = random_documents(1, 5)[0] * 20
-    found = [
-        build_rows(sentences, DocumentRng().reseed(derive_document_key(seed, number, document)))
-        for seed, number, document in [
-            (0, 0, "pubmed:1"),
-            (1, 0, "pubmed:1"),
-            (0, 1, "pubmed:1"),
-            (0, 0, "pubmed:2"),
-        ]
-    ]
-    assert len({str(rows) for rows in found}) == 4

@@ -18,21 +18,17 @@ from bioshards.vocab.pretraining.objectives import (
     DocumentRng,
     TokenRange,
     count_tokens,
-    derive_document_key,
 )
 from tests.support.vocab.reference_cases import (
     ScriptedRandom,
     document_offsets,
-    is_near_recorded_mean,
     load_golden,
-    random_documents,
 )
 
 BERT = DEFAULTS["bert"]
 ALBERT = DEFAULTS["albert"]
 CASES = {name: load_golden(name)["cases"] for name in ("bert", "albert")}
 EVERY = [(name, number) for name, cases in CASES.items() for number in range(len(cases))]
-FIGURES = load_golden("figures")["figures"]
 LONG = 0.99
 """A draw that makes a document of full length."""
 FIRST, LAST = 0.4999, 0.5
@@ -182,41 +178,6 @@ def test_as_published_albert_labels_a_single_sentence_as_swapped() -> None:
     assert build_pairs_from_draws([[20]], LONG, recipe=published) == [[[0, 0, 20], [], NO_LABEL]]
 
 
-# Rates
-
-
-@pytest.mark.parametrize("name", ["bert", "albert"])
-@pytest.mark.parametrize("length", [128, 512])
-def test_statistics_of_many_documents_equal_those_of_the_reference(name: str, length: int) -> None:
-    documents = random_documents(4000, 1)[:2000]
-    offsets, total_tokens = document_offsets(documents), sum(map(sum, documents))
-    rng, recipe = (
-        DocumentRng(),
-        replace(DEFAULTS[name], max_seq_length=length, as_published=name == "albert"),
-    )
-    rows = [
-        row
-        for number in range(len(offsets))
-        for row in objectives.build_pair_rows(
-            number, offsets, rng.reseed(derive_document_key(0, 0, str(number))), recipe
-        )
-    ]
-    expected = FIGURES[f"{name}-{length}"]
-    assert is_near_recorded_mean(len(rows), expected["rows"])
-    assert is_near_recorded_mean(
-        sum(count_tokens(row.segment_a + row.segment_b) for row in rows) / len(rows), expected["mean"]
-    )
-    assert is_near_recorded_mean(
-        sum(count_tokens(row.segment_a) for row in rows) / len(rows), expected["first"]
-    )
-    assert is_near_recorded_mean(sum(not row.segment_b for row in rows) / len(rows), expected["single"])
-    assert is_near_recorded_mean(sum(row.label for row in rows) / len(rows), expected["label"])
-    assert is_near_recorded_mean(
-        sum(row.other_document_tokens > 0 for row in rows) / len(rows), expected["across"]
-    )
-    assert is_near_recorded_mean(sum(row.lost_tokens for row in rows) / total_tokens, expected["lost"])
-
-
 # Invariants
 
 DOCUMENT = st.lists(st.one_of(st.integers(1, 12), st.integers(1, 90)), min_size=1, max_size=20)
@@ -249,14 +210,3 @@ def test_label_describes_the_segments(documents: list[list[int]], recipe: Exampl
                 in_order = row.segment_a[0] < row.segment_b[0]
                 assert row.label == (0 if in_order else 1)
                 assert in_order or recipe.objective == "albert"
-
-
-@given(POOL, DOCUMENT, LENGTH, CHANCE, st.integers(0, 1 << 64))
-def test_albert_rows_are_independent_of_other_documents(
-    documents: list[list[int]], another: list[int], length: int, short: float, seed: int
-) -> None:
-    recipe = ExampleRecipe("albert", length, short)
-    number = len(documents) - 1
-    alone = build_pairs(documents[-1:], DocumentRng().reseed(seed), recipe)
-    among = build_pairs([*documents, another], DocumentRng().reseed(seed), recipe, number)
-    assert alone == [[[0, *segment[1:]] if segment else [] for segment in row[:2]] + row[2:] for row in among]
