@@ -9,7 +9,6 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -215,22 +214,6 @@ def test_long_names_are_whole(length: int) -> None:
     files = [("d/" * 40 + "ä" + "n" * (length - 86) + ".xml", FIRST_ARTICLE), ("PMC2.xml", SECOND_ARTICLE)]
     for kind in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
         assert unpack(pack_tar(files, kind), "a.tar") == files
-
-
-def test_entries_that_are_no_articles_are_counted() -> None:
-    others = [("a.txt", b"x"), ("b.txt", b"x")]
-    files = [("__MACOSX/._PMC1.xml", b"x"), (".xml", b"x"), ("PMC1.xml", FIRST_ARTICLE), *others]
-    tar = pack_entry("d", b"5") + pack_entry("l.txt", b"2", linkname="a.txt") + pack_tar(files)
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, mode in (("d/", 0o040755), ("l.txt", 0o120777), *((name, 0o100644) for name, _ in files)):
-            info = zipfile.ZipInfo(name)
-            info.external_attr = mode << 16
-            archive.writestr(info, dict(files).get(name, b""))
-    for data, name in ((tar, "a.tar"), (out.getvalue(), "a.zip")):
-        skipped: Counter[str] = Counter()
-        assert [member.name for member in iter_members(io.BytesIO(data), name, skipped)] == ["PMC1.xml"]
-        assert skipped == {"directory": 1, "link": 1, "hidden file": 2, "other file": 2}, name
 
 
 def test_zip_written_to_a_pipe() -> None:

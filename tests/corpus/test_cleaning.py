@@ -901,14 +901,6 @@ def test_unknown_rule_is_refused_with_the_nearest_name() -> None:
         Cleaner("xyz")
 
 
-def test_every_rule_has_three_cases() -> None:
-    others = {"markup", "run-in-labels", "stray-marks", "reference-numbers"}
-    assert set(CLEANING_RULES) == {*CHARACTER_RULES, *TITLE_RULES, *END_NOTES, *others}
-    assert all(
-        len(lines) >= 3 for table in (CHARACTER_RULES, TITLE_RULES, END_NOTES) for lines in table.values()
-    )
-
-
 def test_every_sequence_of_mojibake_is_valid_utf_8() -> None:
     characters = {
         code.decode(encoding, "ignore")

@@ -309,14 +309,6 @@ def test_download_survives_any_sequence_of_transient_faults(
     assert received == LARGE
 
 
-def test_attempts_are_not_limited_while_there_is_progress(server: FakeServer, connection: Connection) -> None:
-    """There are more faults than ``max_attempts``, each after some bytes; no byte is sent twice."""
-    server.schedule_fault("large.gz", TruncatedBody(20_000), times=12)
-    assert stream(connection, f"{server.url}large.gz") == LARGE
-    assert server.bytes_sent_for("large.gz") == len(LARGE)
-    assert len(server.requests) == 13
-
-
 def test_resets_after_a_few_bytes_are_no_progress(server: FakeServer, connection: Connection) -> None:
     server.schedule_fault("large.gz", ConnectionReset(20), times=40)
     with pytest.raises(UnreachableError, match=f"tried {FAST_RETRY.max_attempts} times in a row"):

@@ -228,18 +228,6 @@ def test_distrusted_copy_is_compared_and_fetched_again_if_damaged(
     assert download.find(has_md5_file=has_md5_file)
 
 
-def test_find_mirrored_returns_only_the_files_present(download: Download) -> None:
-    others = []
-    for index in range(8, 14):
-        path = REMOTE_PATH.replace("0007", f"{index:04d}")
-        publish_file(download.server.root / path, make_gzip_file(index, 500), md5=True)
-        others.append(replace(download.file, url=download.server.url + path, path=path))
-    for remote in (download.file, *others[:3]):
-        download.mirror.fetch(download.connection, remote)
-    found = download.mirror.find_mirrored(None, [*others, download.file])
-    assert list(found) == [*others[:3], download.file]
-
-
 # Republication.
 
 
@@ -304,13 +292,6 @@ def test_partial_of_another_file_under_the_same_name_is_not_kept(download: Downl
     download.write_partial(NEW[:100_000], download.file.listing_text)
     assert download.fetch(has_md5_file=False).md5 == compute_md5(OLD)
     assert download.content == OLD
-
-
-def test_file_without_md5_and_readable_date_is_fetched_once(download: Download) -> None:
-    assert download.fetch(has_md5_file=False).fetched_bytes == len(OLD)
-    undated: dict[str, Any] = {"has_md5_file": False, "listing_text": "", "modified_at": None}
-    assert download.find(**undated)
-    assert download.fetch(**undated).fetched_bytes == 0
 
 
 # The checksum.

@@ -159,31 +159,6 @@ def test_powers_in_brackets_are_marked(printed: str, expected: str) -> None:
         assert parse_record(small_record_xml(abstract_xml=text)).abstract[0].text == expected
 
 
-@pytest.mark.parametrize(
-    ("attributes", "label"),
-    [
-        ('Label="METHODS" NlmCategory="METHODS"', "METHODS"),
-        ("NlmCategory='METHODS'\nLabel = 'METHODS'", "METHODS"),
-        ("Label='IT IS \"NEW\"'", 'IT IS "NEW"'),
-        ('Label="WHAT\'S > NEW"', "WHAT'S > NEW"),
-        ('Label="A &amp; B &lt; &quot;C&quot; &#945;"', 'A & B < "C" α'),
-        ('Label="UNLABELLED"', None),
-        ('Label="Unlabelled "', None),
-        ('Label=""', None),
-        ('Label=" "', None),
-        ('NlmCategory="METHODS"', None),
-        ('NlmCategory="Label"', None),
-        ("NlmCategory=\"its Label='x' is none\"", None),
-    ],
-)
-@pytest.mark.parametrize("content", ["plain", "with <i>markup</i>"])
-def test_labels_of_abstract_sections(attributes: str, label: str | None, content: str) -> None:
-    text = f"<Abstract><AbstractText {attributes}>{content}</AbstractText></Abstract>"
-    assert parse_record(small_record_xml(abstract_xml=text)).abstract == (
-        AbstractSection(label, re.sub("<.*?>", "", content)),
-    )
-
-
 OTHER_ABSTRACTS = (
     "<OtherAbstract Type='Publisher' Language='ger'><AbstractText>Anders.</AbstractText></OtherAbstract>"
     "\n<OtherAbstract Language = 'eng' Type='PIP' ><AbstractText Label='AIM'>To <i>see</i>.</AbstractText>"
@@ -242,19 +217,9 @@ def test_retracted_article_and_retraction_notice_are_distinguished(
     assert parse_record(small_record_xml(types=types_xml, extra_xml=comments_xml)).retracted is retracted
 
 
-CITED = (
-    "<Reference><ArticleIdList><ArticleId IdType='doi'>10.5555/cited</ArticleId>"
-    "<ArticleId IdType='pmc'>PMC9</ArticleId></ArticleIdList></Reference>"
-)
-NESTED = f"<ReferenceList>{CITED}<ReferenceList>{CITED}</ReferenceList>{CITED}</ReferenceList>"
-
-
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (NESTED + NESTED + OWN_IDS_XML, ("10.5555/own", "PMC1")),
-        ("<ArticleIdList/>" + NESTED, (None, None)),
-        (NESTED + "<ArticleIdList/>", (None, None)),
         (OWN_IDS_XML.replace("'", '"').replace("10.5555/own", " "), (None, "PMC1")),
         (
             '<ArticleIdList><ArticleId IdType="doi"> </ArticleId>'
@@ -265,33 +230,11 @@ NESTED = f"<ReferenceList>{CITED}<ReferenceList>{CITED}</ReferenceList>{CITED}</
         (OWN_IDS_XML.replace("'pmc'", "'pmcid'").replace("PMC1", "pmc-id: PMC1; x"), ("10.5555/own", "PMC1")),
     ],
 )
-def test_ids_of_cited_papers_are_ignored(data: str, expected: tuple[str | None, str | None]) -> None:
+def test_first_id_of_a_kind_is_used_if_it_is_not_empty(
+    data: str, expected: tuple[str | None, str | None]
+) -> None:
     citation = parse_record(small_record_xml(pubmed_data_xml=f"<PubmedData>{data}</PubmedData>"))
     assert (citation.doi, citation.pmcid) == expected
-
-
-@pytest.mark.parametrize(
-    ("locations", "doi"),
-    [
-        ('<ELocationID ValidYN="Y" EIdType="doi"> 10.5555/a </ELocationID>', "10.5555/a"),
-        ("<ELocationID ValidYN = 'N' EIdType = 'doi'>10.5555/a</ELocationID>", None),
-        ("<ELocationID EIdType='pii'>10.5555/a</ELocationID>", None),
-        (
-            "<ELocationID EIdType='doi' ValidYN='N'>10.5555/a</ELocationID>"
-            "<ELocationID EIdType='pii'>b</ELocationID><ELocationID EIdType='doi'>10.5555/c</ELocationID>",
-            "10.5555/c",
-        ),
-    ],
-)
-def test_valid_elocation_id_is_the_fallback_of_the_doi(locations: str, doi: str | None) -> None:
-    title = "<ArticleTitle>A title.</ArticleTitle>" + locations
-    assert parse_record(small_record_xml(title=title)).doi == doi
-    assert (
-        parse_record(
-            small_record_xml(title=title, pubmed_data_xml=f"<PubmedData>{OWN_IDS_XML}</PubmedData>")
-        ).doi
-        == "10.5555/own"
-    )
 
 
 def test_line_ends_of_every_kind_are_white_space() -> None:

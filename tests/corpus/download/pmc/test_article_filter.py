@@ -56,22 +56,6 @@ def test_defaults_permit_reuse() -> None:
     assert find_drop_reason(DEFAULT, licence="CC-BY-NC") == "licence:CC-BY-NC"
 
 
-def test_first_drop_reason_is_counted() -> None:
-    """Each article has the reasons of all that follow, in the documented order."""
-    article_filter = ArticleFilter(drop_retracted=True)
-    retracted = {"retracted": True}
-    without_set = retracted | {"open_access": False}
-    ocr = without_set | {"ocr": True}
-    licence = ocr | {"licence": "TDM"}
-    assert find_drop_reason(article_filter, **retracted) == "retracted"
-    assert find_drop_reason(article_filter, **without_set) == "set:none"
-    assert find_drop_reason(article_filter, **ocr) == "set:ocr"
-    assert find_drop_reason(article_filter, **licence) == "licence:TDM"
-    assert find_drop_reason(article_filter, **licence, md5=None) == "no-xml"
-    assert select(article_filter, make_row(1, 1, **licence), make_row(1, 2))[1] == {"not-newest": 1}
-    assert select(article_filter, make_row(1, 1, md5=None), make_row(1, 2))[1] == {"no-xml": 1}
-
-
 @pytest.mark.parametrize("given", [{"licences": frozenset({"CC BY"})}, {"sets": frozenset({"open_access"})}])
 def test_unknown_licence_or_set_is_an_error(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"CC-BY-ND|manuscripts"):

@@ -12,8 +12,6 @@ import pyarrow as pa
 import pytest
 
 from bioshards.corpus.download.http_client import (
-    DownloadError,
-    HttpResponse,
     NotFoundError,
     OutageError,
     RefusedError,
@@ -134,31 +132,12 @@ def test_selected_articles_are_fetched(fetch: RangeFetch) -> None:
     assert not fetch.connection.requests_containing("PMC2.9")
 
 
-def test_article_list_has_the_metadata(fetch: RangeFetch) -> None:
-    fetch()
-    table = fetch.read_selected()
-    assert table.schema == article_ranges.ARTICLE_SCHEMA
-    row = table.to_pylist()[2]
-    assert (row["pmcid"], row["version"], row["pmid"], row["doi"]) == (8, 1, 88, "10.1000/8")
-    assert (row["licence"], row["retracted"], row["retrieved"]) == ("CC-BY", True, TODAY)
-    assert row["file"] == f"PMC8.1-{row['md5'][:8]}.xml"
-    assert Path(fetch.mirror, "pmc/xml/PMC0000xxxx", row["file"]).read_bytes() == FakeArticle(8).xml
-
-
 def test_ranges_are_independent(fetch: RangeFetch) -> None:
     assert fetch(number=1).selected == 1
     assert fetch.list_articles(1) == ["PMC12345.1"]
     assert fetch.list_articles() == []
     assert article_ranges.list_ranges(FILES, fetch.mirror) == [0, 1]
     assert fetch(number=1234).selected == 0
-
-
-def test_second_run_fetches_and_writes_nothing(fetch: RangeFetch, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = fetch()
-    monkeypatch.setattr(LocalStorage, "write", None)
-    second = fetch()
-    assert fetch.connection.requests == []
-    assert second == replace(first, mirrored=4, fetched=0, fetched_bytes=0)
 
 
 def test_interrupted_run_is_resumed(fetch: RangeFetch) -> None:
@@ -312,27 +291,6 @@ def test_root_element_is_compared_by_local_name(fetch: RangeFetch, body: bytes) 
 UNREADABLE: dict[str, object] = {"is_retracted": None}
 
 
-def test_articles_with_unreadable_metadata_stay_in_the_mirror(fetch: RangeFetch) -> None:
-    fetch()
-    before = fetch.read_selected()
-    for article in (FIRST, FakeArticle(11), FakeArticle(2, 10, text="The tenth version.")):
-        fetch.bucket.put_article(article, **UNREADABLE)
-    fetch.bucket.publish_inventory("2026-09-05")
-    for _ in range(2):
-        report = fetch()
-        assert report.removed == 0
-        assert [(failure.pmcid, failure.reason) for failure in report.failures] == [
-            (1, "bad-metadata"),
-            (2, "bad-metadata"),
-            (11, "bad-metadata"),
-        ]
-        assert fetch.list_articles() == SELECTED
-        assert fetch.read_selected() == before
-    fetch.bucket.put_article(FIRST)
-    fetch.bucket.publish_inventory("2026-09-06")
-    assert [failure.pmcid for failure in fetch().failures] == [2, 11]
-
-
 def test_unreadable_metadata_of_a_new_version_keeps_the_older_one(fetch: RangeFetch) -> None:
     fetch()
     fetch.bucket.put_article(FakeArticle(1, 2), **UNREADABLE)
@@ -374,40 +332,3 @@ def test_unreachable_bucket_ends_the_run_and_removes_nothing(fetch: RangeFetch) 
     fetch.connection.faults["PMC100.1/PMC100.1.xml"] = [OutageError("wait for an hour")]
     with pytest.raises(OutageError, match="an hour"):
         fetch()
-
-
-@pytest.mark.parametrize("error", [RefusedError("403"), UnreachableError("500")])
-def test_objects_that_the_bucket_refuses_do_not_hold_up_the_others(
-    fetch: RangeFetch, error: DownloadError
-) -> None:
-    """21 of 60, one after the other: again in the second run, where nothing else is left to fetch."""
-    fetch()
-    refused = range(110, 131)
-    for number in range(100, 160):
-        fetch.bucket.put_article(FakeArticle(number))
-    for number in refused:
-        fetch.connection.faults[f"PMC{number}.1/PMC{number}.1.xml"] = [error] * 2
-    fetch.bucket.publish_inventory("2026-09-05")
-    for fetched in (39, 0):
-        report = fetch()
-        assert report.fetched == fetched
-        assert [failure.pmcid for failure in report.failures] == list(refused)
-        assert {failure.detail for failure in report.failures} == {str(error)}
-    assert fetch().fetched == 21, "they are tried again"
-    assert len(fetch.list_articles()) == 64
-
-
-def test_full_disk_leaves_only_complete_files(fetch: RangeFetch, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fill_disk(answer: HttpResponse) -> HttpResponse:
-        monkeypatch.setattr("os.fsync", raise_no_space)
-        return answer
-
-    fetch.connection.faults["PMC2.10/PMC2.10.xml"] = [fill_disk]
-    with pytest.raises(OSError, match="No space left"):
-        fetch()
-    names = FILES.list_names(f"{fetch.mirror}/pmc/xml/PMC0000xxxx")
-    assert [name[:-13] for name in names] == ["PMC1.1"]
-
-
-def raise_no_space(_: int) -> None:
-    raise OSError(28, "No space left on device")

@@ -299,17 +299,6 @@ def test_damaged_manifest_is_retried(inventory: MirroredInventory) -> None:
         inventory.update()
 
 
-def test_manifest_without_checksum_file_is_accepted_with_a_notice(inventory: MirroredInventory) -> None:
-    (inventory.bucket.root / f"{INVENTORY_PREFIX}{DAY}T01-00Z/manifest.checksum").unlink()
-    notices: list[str] = []
-    for _ in range(2):
-        found = inventory.update(notices.append)
-        assert found.rows == 10
-    assert len(notices) == 2
-    assert f"inventory of {DAY}T01-00Z has no manifest.checksum" in notices[0]
-    assert "names 2 files" in notices[0]
-
-
 def test_inventory_with_a_checksum_is_preferred(inventory: MirroredInventory) -> None:
     inventory.bucket.publish_inventory("2026-09-05", edit_manifest=lambda manifest: manifest["files"].pop())
     (inventory.bucket.root / f"{INVENTORY_PREFIX}2026-09-05T01-00Z/manifest.checksum").unlink()

@@ -274,23 +274,6 @@ def test_known_metadata_is_not_fetched_again(update: RangeUpdates) -> None:
     assert second.table["retrieved"].to_pylist() == [TODAY] * 4
 
 
-def test_changed_metadata_is_fetched_and_missing_metadata_removed(update: RangeUpdates) -> None:
-    update()
-    update.bucket.put_article(FakeArticle(1, licence="CC BY-NC"))
-    update.bucket.put_article(FakeArticle(2, 11))
-    update.bucket.put_article(FakeArticle(3))
-    update.bucket.remove(11)
-    update.bucket.publish_inventory("2026-09-05")
-    result = update(today=date(2026, 9, 6))
-    assert sorted(update.connection.requests) == [
-        f"metadata/PMC{name}.json" for name in ("1.1", "2.11", "3.1")
-    ]
-    assert list_versions(result) == ["1.1", "2.11", "3.1", "5.1"]
-    assert result.failures == ()
-    assert result.table["licence"].to_pylist()[0] == "CC-BY-NC"
-    assert result.table["retrieved"].to_pylist() == [date(2026, 9, 6)] * 3 + [TODAY]
-
-
 def test_object_newer_than_the_inventory_is_accepted_once(update: RangeUpdates) -> None:
     update.bucket.put_article(FakeArticle(1, retracted=True))
     result = update()
