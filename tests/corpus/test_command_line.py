@@ -58,16 +58,6 @@ def test_every_error_has_a_message_and_an_exit_code(error: Exception, message: s
     assert report.exit_code == exit_code
 
 
-def test_traceback_is_printed_on_request(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    report_error(UserError("x"))
-    assert not capsys.readouterr().err
-    monkeypatch.setenv("BIOSHARDS_TRACEBACK", "1")
-    report_error(UserError("x"))
-    assert "UserError: x" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("error", "message"),
     [

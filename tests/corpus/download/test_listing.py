@@ -503,13 +503,7 @@ def test_baseline_of_a_later_year_than_the_readme_is_incomplete() -> None:
     assert "still announces" in selected.notices[0]
 
 
-def test_announced_baseline_replaces_the_mirror_with_a_notice() -> None:
-    mirrored = make_paths(30, *range(1, 9))
-    selected = select("pubmed:", BASELINE_FILES, UPDATE_FILES, README.format("0004"), mirrored)
-    [notice] = selected.notices
-    assert "pubmed31 replaces pubmed30" in notice
-    assert "The mirror's 8 files of pubmed30 are no longer used" in notice
-    # Once the new files are in the mirror, README.txt is not needed any more.
+def test_readme_is_not_needed_once_the_mirror_has_new_files() -> None:
     mirrored = [*make_paths(30, 1, 2), *make_paths(31, 1, 2, 3)]
     assert len(select("pubmed:", BASELINE_FILES, [], "", mirrored).files) == 4
 

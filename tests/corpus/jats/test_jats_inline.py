@@ -232,13 +232,6 @@ def test_author_year_citations_can_be_removed() -> None:
     assert inline.extract_text(element) == "cliffs and rocks (see Fig. 1)."
 
 
-def test_join_pieces_of_several_elements() -> None:
-    pieces: inline.TextPieces = ["Gulls"]
-    for child in parse_paragraph("<italic> nest</italic><xref ref-type='bibr'>1</xref>"):
-        inline.append_inline(child, pieces)
-    assert inline.join_pieces([*pieces, "."]) == "Gulls nest."
-
-
 @pytest.mark.parametrize("inside", ["\n" * 100_000 + "a", " \n" * 50_000 + "<sup>2</sup>", "(\n" * 50_000])
 def test_time_limit_on_long_indentation(inside: str) -> None:
     start = time.process_time()

@@ -8,11 +8,11 @@ import io
 import pytest
 
 from bioshards.corpus.document import ArticleColumns, MeshHeading
-from bioshards.corpus.pubmed.citation import AbstractSection, Citation
 from bioshards.corpus.pubmed.documents import CitationDocumentBuilder
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.pubmed.mesh import DOWNLOAD_PAGE, MeshTreeError, parse_tree
 from bioshards.corpus.text_config import parse_names
+from tests.support.corpus.citation_strategies import parse_record, small_record_xml
 
 DATA = (
     b"Rest;G11\nSleep;G11.100\nSleep, REM;G11.100.200\nSleepwalking;G11.101\r\n"
@@ -91,19 +91,7 @@ def test_filters_take_branches(mesh: str, drop_mesh: str, reason: str | None) ->
     config = config.with_mesh_tree(parse_tree(io.BytesIO(DATA), "tree.bin"))
     names = ("Mice", "Dreams", *(["Sleep, REM"] if "G11" in drop_mesh else []))
     headings = tuple(MeshHeading(name, None, False, ()) for name in names)
-    citation = Citation(
-        pmid=1,
-        version=1,
-        title="Mice.",
-        abstract=(AbstractSection(None, "Mice dream."),),
-        year=2019,
-        languages=("eng",),
-        publication_types=(),
-        retracted=False,
-        pmcid=None,
-        doi=None,
-        columns=ArticleColumns(mesh=headings),
-    )
+    citation = parse_record(small_record_xml())._replace(columns=ArticleColumns(mesh=headings))
     assert CitationDocumentBuilder(config).build_document(citation, "a.xml", 0)[0] == reason
     settings = config.to_dict()
     assert settings["mesh_tree_sha256"] == hashlib.sha256(DATA).hexdigest()

@@ -160,22 +160,6 @@ def test_file_named_twice_is_one_source_and_copies_are_two(
     assert discover_paths(tmp_path / "a", tmp_path / "in") == [one, copy, two]
 
 
-def test_glob_accepts_any_file_name(tmp_path: Path) -> None:
-    write_files(
-        tmp_path, "a/pubmed26n0002.xml", "a/pubmed26n0001.dat", "b/c/pubmed26n0003.txt", "b/other.xml"
-    )
-    (tmp_path / "a" / "pubmed26n0004.xml").mkdir()
-    assert discover_paths(f"{tmp_path}/a/pubmed*") == [
-        f"{tmp_path}/a/pubmed26n0001.dat",
-        f"{tmp_path}/a/pubmed26n0002.xml",
-    ]
-    assert discover_paths(f"{tmp_path}/**/pubmed26n000[13].*") == [
-        f"{tmp_path}/a/pubmed26n0001.dat",
-        f"{tmp_path}/b/c/pubmed26n0003.txt",
-    ]
-    assert discover_paths(f"{tmp_path}/?/other.xml") == [f"{tmp_path}/b/other.xml"]
-
-
 @pytest.mark.parametrize(
     "name", ["download", "pubmed.bin", ".hidden.xml", "a b.XML", "[x].xml", "what?.xml", "*"]
 )

@@ -23,7 +23,6 @@ from bioshards.corpus.errors import InvalidValueError
 from bioshards.corpus.pubmed.citation import AbstractSection, Citation, OtherAbstract
 from bioshards.corpus.pubmed.documents import CitationDocumentBuilder
 from bioshards.corpus.pubmed.filters import PubMedConfig
-from bioshards.corpus.pubmed.mesh import parse_publication_types
 from bioshards.corpus.sentences import collapse_whitespace
 from bioshards.corpus.shards.document_schema import COLUMN_TYPES
 from bioshards.corpus.text.cleaning import CLEANING_RULES
@@ -140,32 +139,6 @@ def test_language_codes_of_any_case_are_one_language() -> None:
     for code in ("eng", "fre"):
         assert get_drop_reason(shouted, PubMedConfig(languages=(code,))) is None
     assert build_document(shouted).language == "eng,fre"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("published erratum, Comment", ("Comment", "Published Erratum")),
-        ("Clinical Trial, Phase II,Review", ("Clinical Trial, Phase II", "Review")),
-        (
-            "research support,n.i.h.,extramural,Clinical Trial",
-            ("Clinical Trial", "Research Support, N.I.H., Extramural"),
-        ),
-        ("Erratum,,", ("Erratum",)),
-        ("", ()),
-    ],
-)
-def test_list_of_publication_types_is_normalised(text: str, expected: tuple[str, ...]) -> None:
-    assert parse_publication_types(text) == expected
-
-
-def test_unknown_publication_type_is_said() -> None:
-    config = PubMedConfig(drop_publication_types=("Erratum", "Review"))
-    assert config.describe_unknown_values() == [
-        "--drop-publication-types: Erratum is no publication type of MeSH 2026 (did you mean Published "
-        "Erratum?). Records of exactly this type are dropped"
-    ]
-    assert PubMedConfig(drop_publication_types=("Review",)).describe_unknown_values() == []
 
 
 @pytest.mark.parametrize(("min_abstract_words", "expected"), [(7, None), (8, None), (9, "short-abstract")])

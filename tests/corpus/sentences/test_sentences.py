@@ -43,25 +43,7 @@ from tests.support.real_data import DATA, needs_data
 
 PARTS = st.sampled_from(
     [". ", "? ", "! ", ".", ".) ", '." ', " (", "[", "]", "The", "a", "E. coli", "Fig. ", "p < 0.05"]
-) | st.sampled_from(
-    [
-        "\n",
-        "\u2028",
-        "\u00a0",
-        "\u3000",
-        "\x1c",
-        "\x85",
-        "e.g. ",
-        "“",
-        "”",
-        "ω",
-        "Ω",
-        "1",
-        "i.v. ",
-        "...",
-        "\x00",
-    ]
-)
+) | st.sampled_from(["e.g. ", "i.v. ", "...", *"\n\u2028\u00a0\u3000\x1c\x85“”ωΩ1\x00"])
 
 
 @settings(max_examples=examples(400))

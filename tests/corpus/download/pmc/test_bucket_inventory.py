@@ -77,12 +77,14 @@ class MirroredInventory:
                 versions.append((row["pmcid"], row["version"]))
         return versions
 
-    def publish_data_file(self, body: bytes, day: str = DAY) -> None:
-        """Publish an inventory of one file of rows."""
+    def publish_data_file(self, body: bytes, day: str = DAY, **fields: str) -> None:
+        """Publish an inventory of one file of rows, and with other fields in its manifest."""
         key = f"{INVENTORY_PREFIX}data/x.csv.gz"
         self.bucket.write(key, body)
         files = [{"key": key, "size": len(body), "MD5checksum": hashlib.md5(body).hexdigest()}]
-        self.bucket.publish_inventory(day, edit_manifest=lambda manifest: manifest.update(files=files))
+        self.bucket.publish_inventory(
+            day, edit_manifest=lambda manifest: manifest.update(files=files, **fields)
+        )
 
 
 @pytest.fixture
@@ -308,23 +310,12 @@ def test_inventory_with_a_checksum_is_preferred(inventory: MirroredInventory) ->
 
 
 def test_columns_are_found_by_the_schema(inventory: MirroredInventory) -> None:
-    def reorder_columns(manifest: dict[str, Any]) -> None:
-        manifest["fileSchema"] = "Size,ETag, LastModifiedDate, Storage, Key"
-        text = '"7","abc-2","2026-01-01T00:00:00.000Z","S","metadata/PMC5.1.json"\n'
-        body = gzip.compress(text.encode())
-        inventory.bucket.write(f"{INVENTORY_PREFIX}data/x.csv.gz", body)
-        manifest["files"] = [
-            {
-                "key": f"{INVENTORY_PREFIX}data/x.csv.gz",
-                "size": len(body),
-                "MD5checksum": hashlib.md5(body).hexdigest(),
-            }
-        ]
-
-    inventory.bucket.publish_inventory(DAY, edit_manifest=reorder_columns)
+    row = '"7","abc-2","2026-01-01T00:00:00.000Z","S","metadata/PMC5.1.json"\n'
+    schema = "Size,ETag, LastModifiedDate, Storage, Key"
+    inventory.publish_data_file(gzip.compress(row.encode()), fileSchema=schema)
     inventory.update()
-    [row] = inventory.read_range(0).to_pylist()
-    assert (row["pmcid"], row["etag"]) == (5, "abc-2")
+    [article] = inventory.read_range(0).to_pylist()
+    assert (article["pmcid"], article["etag"]) == (5, "abc-2")
 
 
 # Rows

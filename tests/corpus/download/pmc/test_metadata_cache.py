@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -328,26 +327,6 @@ def test_damaged_response_is_retried(update: RangeUpdates) -> None:
 @pytest.mark.parametrize("doi", ["10.1000/\ud800", "10.1000/1\u00a02", "1" * 10_000])
 def test_invalid_doi_is_dropped_and_the_article_kept(doi: str) -> None:
     assert parse_with(doi=doi) == replace(PARSED, doi=None)
-
-
-@pytest.mark.parametrize("values", [{"is_retracted": None}, {"doi": 10.1}, {"license_code": []}])
-def test_unreadable_metadata_is_a_failure_and_read_by_each_update(
-    update: RangeUpdates, values: dict[str, object]
-) -> None:
-    update.bucket.put_article(FakeArticle(1), **values)
-    update.bucket.publish_inventory("2026-09-05")
-    for _ in range(2):
-        result = update()
-        assert update.connection.requests_containing("PMC1.1") == ["metadata/PMC1.1.json"]
-        assert list_versions(result) == ["2.10", "5.1", "11.1"]
-        [failure] = result.failures
-        assert (failure.pmcid, failure.reason) == (1, "bad-metadata")
-        assert re.search(
-            rf"metadata/PMC1\.1\.json: Expected .* at `\$\.{next(iter(values))}`", failure.detail
-        )
-    update.bucket.put_article(FakeArticle(1))
-    update.bucket.publish_inventory("2026-09-06")
-    assert list_versions(update()) == ["1.1", "2.10", "5.1", "11.1"]
 
 
 def test_cache_with_other_columns_is_read_again(update: RangeUpdates, tmp_path: Path) -> None:
