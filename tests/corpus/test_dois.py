@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bioshards.corpus.document import find_earliest_date, parse_doi
 from bioshards.corpus.lifecycle import id_lists
@@ -36,6 +38,17 @@ DOIS = {
 @pytest.mark.parametrize("text", DOIS)
 def test_a_doi_is_read_however_it_is_written(text: str) -> None:
     assert parse_doi(text) == DOIS[text]
+
+
+@given(
+    st.from_regex(r"10\.[1-9][0-9]{3,8}(\.[1-9][0-9]?)?/[A-Za-z0-9();:._/-]{1,40}", fullmatch=True),
+    st.sampled_from(
+        ["", "doi:", "DOI: ", "https://doi.org/", "http://dx.doi.org/", "HTTPS://DOI.ORG/", "info:doi/"]
+    ),
+    st.sampled_from(["", " ", "\n\t"]),
+)
+def test_doi_in_any_spelling(doi: str, before: str, around: str) -> None:
+    assert parse_doi(f"{around}{before}{doi}{around}") == doi
 
 
 def test_lists_have_dois_as_documents_do() -> None:

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,6 +40,7 @@ from bioshards.corpus.storage.local_storage import LocalStorage
 from tests.support.corpus.manifest_reference import make_schema
 from tests.support.corpus.manifests import (
     FILES,
+    is_read,
     of_documents,
     of_mirror,
     of_pretraining,
@@ -95,6 +97,27 @@ def as_json(manifest: Manifest) -> dict[str, Any]:
     return cast(dict[str, Any], json.loads(json.dumps(msgspec.to_builtins(manifest))))
 
 
+def iterate_changes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield the path of each item, and the value with that item removed, renamed or of another type."""
+    container = value
+    for step in path:
+        container = container[step]
+    items = (
+        list(container.items())
+        if isinstance(container, dict)
+        else list(enumerate(container))
+        if isinstance(container, list)
+        else []
+    )
+    for key, item in items:
+        for replacement in (None, True, 7, 1.5, "text", [], {}, [1], {"a": "b"}):
+            yield (*path, key), edit_value(value, (*path, key), replacement)
+        if isinstance(container, dict):
+            yield (*path, key), edit_value(value, (*path, key))
+            yield (*path, key), edit_value(value, (*path, f"{key}_"), item)
+        yield from iterate_changes(value, (*path, key))
+
+
 def edit_value(value: Any, path: tuple[Any, ...], *replacement: Any) -> Any:
     """Return a copy in which the item at the path is replaced, or deleted without a replacement."""
     edited = container = copy.deepcopy(value)
@@ -105,6 +128,19 @@ def edit_value(value: Any, path: tuple[Any, ...], *replacement: Any) -> Any:
     else:
         del container[path[-1]]
     return edited
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", MANIFESTS)
+def test_reader_and_json_schema_accept_the_same_values(kind: str) -> None:
+    num_accepted = num_refused = 0
+    for path, value in iterate_changes(as_json(MANIFESTS[kind])):
+        is_valid = is_read(value)
+        assert is_valid == (not problems(value)), (path, value)
+        num_accepted += is_valid
+        num_refused += not is_valid
+    assert num_accepted
+    assert num_refused > 100
 
 
 def read_error(folder: Path, value: object) -> ManifestError:

@@ -358,6 +358,18 @@ def test_formula_is_one_line_with_all_letters_and_digits(children: list[etree._E
     assert not any(sign in text for sign in "\u2060\u2061\u2062\u2063\u200b")
 
 
+@settings(max_examples=examples(200))
+@given(st.lists(TOKENS.filter(lambda token: token[1].strip() == token[1] and token[1]), max_size=8))
+def test_spacing_is_independent_of_white_space_in_the_source(tokens: list[tuple[str, str]]) -> None:
+    """White space within ``mo`` and ``mn`` does not change the text."""
+    tokens = [token for token in tokens if token[0] in ("mo", "mn")]
+    plain = "".join(f"<{name}>{text.replace('<', '&lt;')}</{name}>" for name, text in tokens)
+    spaced = "\n ".join(f"<{name}>{text.replace('<', '&lt;')}</{name}>" for name, text in tokens)
+    assert parse_formula(plain) == mathml.formula_to_text(
+        etree.fromstring(f"<math>\n{spaced} </math>", PARSER)
+    )
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["mrow", "msup", "msqrt", "mfrac", "mover", "munder", "mfenced", "mtable"])
 def test_deep_formula_is_read(name: str) -> None:

@@ -127,6 +127,41 @@ def test_invalid_spec_is_refused_with_reason_and_valid_examples(text: str, reaso
 # Properties
 
 
+NUMBERS = st.integers(1, 10**9 - 1)
+
+
+RANGES = NUMBERS.flatmap(
+    lambda low: st.tuples(st.just(low), st.none() | st.integers(low, 10**9 - 1) | st.just(low))
+)
+
+
+SELECTIONS = (
+    st.lists(RANGES, min_size=1, max_size=5).map(lambda ranges: FileSelection(tuple(ranges)))
+    | NUMBERS.map(lambda newest: FileSelection(newest=newest))
+    | st.dates().map(lambda since: FileSelection(since=since))
+)
+
+
+def format_selection(selection: FileSelection) -> str:
+    """Write a selection as in a source spec."""
+    if selection.since:
+        return f"since={selection.since.isoformat()}"
+    if selection.newest:
+        return f"-{selection.newest}:"
+    return ",".join(
+        f"{low}-" if high is None else str(low) if low == high else f"{low}-{high}"
+        for low, high in selection.ranges
+    )
+
+
+@settings(max_examples=examples(300))
+@given(st.sampled_from(["baseline", "updates", ""]), SELECTIONS)
+def test_format_and_parse_round_trip(part: str, selection: FileSelection) -> None:
+    parsed = parse_source_spec(f"pubmed:{part}[{format_selection(selection)}]")
+    assert parsed is not None
+    assert (parsed.subset, parsed.selection) == (part, selection)
+
+
 PIECES = st.sampled_from([*SOURCES, "baseline", "updates", "since=", "2026-08-01", *":[]-,=0123", "/", "\n"])
 
 

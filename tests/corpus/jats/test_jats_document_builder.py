@@ -385,6 +385,21 @@ def test_counts_and_sections_match_the_sentences(
     }
 
 
+@settings(max_examples=examples(200))
+@given(
+    st.lists(st.builds(TextBlock, st.sampled_from(ARTICLE_PARTS[1:]), HEADINGS, WORDS), max_size=8),
+    st.integers(0, 30),
+)
+def test_min_words_counts_the_words_of_the_document(blocks: list[TextBlock], min_words: int) -> None:
+    drop_reason, document = ArticleDocumentBuilder(PmcConfig(min_words=min_words)).build_document(
+        ACCEPTED_ARTICLE, True, blocks, "a.xml", 0
+    )
+    assert drop_reason == (
+        "no-text" if not document.sections else "short" if document.num_words < min_words else None
+    )
+    assert document == build_document(blocks)._replace(position=0)
+
+
 # Articles in another language, read in their translation into a selected one
 
 

@@ -178,39 +178,6 @@ def test_malformed_article_of_a_package_does_not_affect_the_others(tmp_path: Pat
     assert records[1].raw == bad
 
 
-ARCHIVES: dict[str, Callable[[list[tuple[str, bytes]]], bytes]] = {
-    "old.tar.gz": pack_tar_gz,
-    "old.zip": pack_zip,
-}
-
-
-@pytest.mark.parametrize("name", ARCHIVES)
-def test_bad_archive_member_does_not_affect_the_others(tmp_path: Path, name: str) -> None:
-    members = [
-        ("PMC001/PMC1.xml", small_article(1)),
-        ("../PMC2.xml", small_article(2)),
-        ("/etc/PMC3.xml", small_article(3)),
-        ("PMC4.nxml", small_article(4)[:-9]),
-        ("PMC5.xml.gz", gzip.compress(small_article(5))),
-        ("PMC6.xml.gz", gzip.compress(small_article(6))[:-3]),
-        ("PMC7.xml", small_article(7, "&nonesuch;")),
-        ("readme.txt", b"not an article"),
-        ("PMC8.xml", b""),
-        ("PMC9.xml", small_article(9)),
-    ]
-    folder = write_files(tmp_path, {name: ARCHIVES[name](members)})
-    expected = ["pmc:PMC1.1", "hostile-name", "hostile-name", "truncated-xml", "pmc:PMC5.1", "truncated-gzip"]
-    expected += ["unknown-entity", "empty-file", "pmc:PMC9.1"]
-    files = [f"{name}/{member}" for member, _ in members if member != "readme.txt"]
-    records = read_records(folder)
-    assert summarize_records(records) == [
-        (file, position, outcome)
-        for position, (file, outcome) in enumerate(zip(files, expected, strict=True))
-    ]
-    assert records[6].raw == small_article(7, "&nonesuch;")
-    assert sorted(path.name for path in tmp_path.rglob("*")) == [name]
-
-
 # Mirrors
 
 

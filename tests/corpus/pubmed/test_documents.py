@@ -584,6 +584,17 @@ def test_generated_file_equals_lxml(data: bytes, step: int) -> None:
     assert records == list_records(data) == list_records(gzip.compress(data, compresslevel=1))
 
 
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(generate_file(), st.data())
+def test_truncated_generated_file_raises(data: bytes, choice: st.DataObject) -> None:
+    whole = data.rstrip()
+    end = re.search(rb"</\w+Set>(?!.*</\w+Set>)", whole, re.DOTALL)
+    assert end
+    length = choice.draw(st.integers(0, data.rindex(b"Set>") if whole.endswith(b"Set>") else end.start()))
+    with pytest.raises(BadFileError):
+        list_records(data[:length])
+
+
 # The reader
 
 

@@ -362,13 +362,6 @@ def test_columns_of_the_command_line() -> None:
         PubMedConfig(columns=("mesh", "nlm_id"))
 
 
-def test_section_labels_option() -> None:
-    document = build_document(CITATION, PubMedConfig(section_labels=True, titles=False))
-    assert document.sentences == ["BACKGROUND: Mice sleep.", "We asked why.", "They were tired."]
-    assert document.sections == [("Abstract > BACKGROUND", 0), ("Abstract", 2)]
-    assert document.num_words == 9
-
-
 ANY = st.characters(exclude_characters="\x0b\x0c\x1c\x1d\x1e\x1f", exclude_categories=["Cs"])
 """All characters, except the white space that XML forbids."""
 TEXTS = st.lists(
@@ -435,6 +428,21 @@ def test_number_keeps_its_label() -> None:
 @given(TEXTS | st.text(ANY))
 def test_collapse_whitespace_equals_split_and_join(text: str) -> None:
     assert collapse_whitespace(text) == " ".join(text.split())
+
+
+@settings(max_examples=examples(200))
+@given(SECTIONS, TEXTS, st.integers(0, 30))
+def test_drop_reason_depends_on_the_words_of_the_abstract(
+    sections: tuple[AbstractSection, ...], title: str, min_abstract_words: int
+) -> None:
+    words = sum(len(section.text.split()) for section in sections)
+    expected = "no-abstract" if title.split() else "no-text"
+    if words:
+        expected = "short-abstract" if words < min_abstract_words else ""
+    assert get_drop_reason(
+        build_citation(abstract=sections, title=title),
+        PubMedConfig(min_abstract_words=min_abstract_words, cleaning=()),
+    ) == (expected or None)
 
 
 # The configuration

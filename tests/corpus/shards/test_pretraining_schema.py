@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bioshards.corpus.output.output_layout import SPLITS
+from bioshards.corpus.shards import pretraining_schema
 from bioshards.corpus.shards.pretraining_schema import (
+    BATCH_ROWS,
+    NO_LABEL,
     make_schema,
     metadata_from_schema,
 )
@@ -28,6 +32,11 @@ def test_columns(size: int, kind: pa.DataType, is_labelled: bool) -> None:
     assert dict(zip(schema.names, schema.types, strict=True)) == types
     assert list(schema.names) == list(types)
     assert not any(field.nullable for field in schema)
+
+
+def test_constants_that_trainers_rely_on() -> None:
+    assert (BATCH_ROWS, NO_LABEL) == (2048, -100)
+    assert (pretraining_schema.PIPELINE, SPLITS) == ("shards_to_pretraining", ("train", "validation"))
 
 
 JSON_VALUES = st.recursive(

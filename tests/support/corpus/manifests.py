@@ -39,6 +39,7 @@ from bioshards.corpus.manifest import (
     WordsManifest,
     WordsRun,
     WordTotals,
+    parse_manifest,
     read_manifest,
     write_manifest,
 )
@@ -46,6 +47,7 @@ from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab.commands import FORMAT as VOCABULARY_FORMAT
 from tests.support.corpus.manifest_reference import make_schema
+from tests.support.outputs import sign
 
 FILES = LocalStorage()
 EMPTY_SPLIT = SplitCounts(
@@ -240,6 +242,15 @@ def validator() -> Draft202012Validator:
 def problems(value: object) -> list[str]:
     """Return the errors of a manifest by the JSON Schema."""
     return [f"{error.json_path}: {error.message}" for error in validator().iter_errors(value)]
+
+
+def is_read(value: object) -> bool:
+    """Return True if bioshards reads this manifest."""
+    try:
+        parse_manifest(sign(value) if isinstance(value, dict) else value, "folder/manifest.json")
+    except ManifestError:
+        return False
+    return True
 
 
 def written(folder: Path) -> Iterator[Path]:
