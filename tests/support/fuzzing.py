@@ -23,7 +23,7 @@ import tarfile
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -33,6 +33,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
+from bioshards.corpus.document import ArticleColumns
 from bioshards.corpus.errors import BioshardsError
 from bioshards.corpus.manifest import DocumentsManifest, PretrainingManifest, read_manifest, write_manifest
 from bioshards.corpus.storage.local_storage import LocalStorage
@@ -61,67 +62,49 @@ class Mutation(NamedTuple):
     choice: int
 
 
+_HOSTILE_WORDS: Final = rb"""
+<![CDATA[ ]]> <!-- --> <? ?> <!DOCTYPE &#0; &#xD800; &#1114112; & &nbsp; &lt; &b; </a> < > <article>
+<math><msup><mi/></msup></math> <DeleteCitation><PMID>1</PMID></DeleteCitation> <PubmedArticle>
+</PubmedArticle> 99999999999999999999 9223372036854775808 4294967296 2147483648 -1 0 1e999 NaN Infinity
+0001-01-01 9999 null true [] {} "" "\ud800" \u0000 ../../x / %s{0} encoding='utf-7' encoding='utf-16'
+[MASK] ## B- I- O
+"""
+_HOSTILE_CHARACTERS: Final = "\x00 ² ٣ \u2028 \u202e \ufffe \U000e0001 \ufeff \x1b[2J xml:lang='\xad'"
 _HOSTILE: Final = (
-    *(b"<![CDATA[", b"]]>", b"<!--", b"-->", b"<?", b"?>", b"<!DOCTYPE a [<!ENTITY b 'c'>]>", b"<!DOCTYPE"),
-    *(b"&#0;", b"&#xD800;", b"&#1114112;", b"&#" + b"9" * 5000 + b";", b"&", b"&nbsp;", b"&lt;", b"&b;"),
-    *(
-        b"<a>" * 3000,
-        b"<a>" * 300 + b"</a>" * 300,
-        b"</a>",
-        b"<b xmlns='x'>",
-        b"<a b='c' b='d'/>",
-        b"<",
-        b">",
-    ),
-    *(b"<sec><p><xref ref-type='bibr'>1</xref></p></sec>", b"<math><msup><mi/></msup></math>", b"<article>"),
-    *(b"<DeleteCitation><PMID>1</PMID></DeleteCitation>", b"<PubmedArticle>", b"</PubmedArticle>"),
-    *(
-        b"99999999999999999999",
-        b"-1",
-        b"0",
-        b"1e999",
-        b"NaN",
-        b"Infinity",
-        b"null",
-        b"true",
-        b"[]",
-        b"{}",
-        b'""',
-    ),
-    *("½ ² ٣ 一 ｆ".encode(), "²".encode(), "٣".encode(), b"1" * 5000, b"[" * 20_000, b'{"a":' * 20_000),
-    *(b"\x00", b"\xff", b"\xfe\xff", b"\xef\xbb\xbf", b"\xed\xa0\x80", b'"\\ud800"', b"\\u0000", b"\x1b[2J"),
-    *(
-        "\u2028".encode(),
-        "\u202e".encode(),
-        "\ufffe".encode(),
-        "\U000e0001".encode(),
-        "a\u0301".encode() * 500,
-    ),
-    *(b"\n", b"\r", b"\t", b" " * 5000, b"\n" * 5000, b"a. " * 5000, b"(" * 5000, b"../../x", b"/", b"%s{0}"),
-    *(b"encoding='utf-7'", b"encoding='utf-16'", b"xml:lang='\xc2\xad'", b"\x80" * 100, b"B-", b"I-", b"O"),
-    *(b"4294967296", b"2147483648", b"9223372036854775808", b"0001-01-01", b"9999", b"[MASK]", b"##"),
+    *_HOSTILE_WORDS.split(),
+    *_HOSTILE_CHARACTERS.encode().split(),
+    b"\xff",
+    b"\xfe\xff",
+    b"\xed\xa0\x80",
+    b"\x80" * 100,
+    b"\n",
+    b"\r",
+    b"\t",
+    b"\n" * 5000,
+    b" " * 5000,
+    b"a. " * 5000,
+    b"(" * 5000,
+    b"1" * 5000,
+    "½ ² ٣ 一 ｆ".encode(),
+    "a\u0301".encode() * 500,
+    b"&#" + b"9" * 5000 + b";",
+    b"<!DOCTYPE a [<!ENTITY b 'c'>]>",
+    b"<b xmlns='x'>",
+    b"<a b='c' b='d'/>",
+    b"<sec><p><xref ref-type='bibr'>1</xref></p></sec>",
+    b"<a>" * 3000,
+    b"<a>" * 300 + b"</a>" * 300,
+    b"[" * 20_000,
+    b'{"a":' * 20_000,
 )
 _WORD: Final = re.compile(rb"[^\s<>\"',:=&;]+")
 _DELIMITED: Final = re.compile(rb">[^<>]+<|\"[^\"]*\"|(?<=\t)[^\t\n]*|(?<=: )[^,{}\[\]]+")
 
+_KINDS: Final = ("flip", "set", "cut", "repeat", "swap", "truncate", "insert", "word", "value", "drop line")
 MUTATIONS: Final = st.lists(
     st.builds(
         Mutation,
-        kind=st.sampled_from(
-            (
-                "flip",
-                "set",
-                "cut",
-                "repeat",
-                "swap",
-                "truncate",
-                "insert",
-                "word",
-                "value",
-                "value",
-                "drop line",
-            )
-        ),
+        kind=st.sampled_from((*_KINDS, "value")),
         place=st.integers(0, _SCALE),
         other=st.integers(0, _SCALE),
         size=st.sampled_from((1, 1, 2, 3, 8, 17, 64, 300, 4096)),
@@ -209,11 +192,11 @@ def _peak_memory_kb() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def _find_files(folder: Path, pattern: str, limit: int = 60) -> list[Path]:
+def _find_files(folder: Path, pattern: str) -> list[Path]:
     paths = [
         path for path in folder.rglob(pattern) if path.is_file() and path.stat().st_size < _MAX_SEED_BYTES
     ]
-    return random.Random(41).sample(sorted(paths), min(limit, len(paths)))
+    return random.Random(41).sample(sorted(paths), min(60, len(paths)))
 
 
 def _real_files(kind: str, *patterns: str) -> list[Seed]:
@@ -227,7 +210,7 @@ def _real_files(kind: str, *patterns: str) -> list[Seed]:
     return [Seed(path.name, path.read_bytes()) for path in paths]
 
 
-def _run_steps(pipeline: str, folder: Path, name: str, data: bytes) -> None:
+def _read_source(pipeline: str, folder: Path, seed: Seed, data: bytes) -> None:
     """Stage a file, decide, finalize and publish."""
     from bioshards.corpus.jats import inputs as jats_inputs
     from bioshards.corpus.jats.filters import PmcConfig
@@ -244,14 +227,14 @@ def _run_steps(pipeline: str, folder: Path, name: str, data: bytes) -> None:
     config: TextConfig
     source_folder = folder / "in"
     source_folder.mkdir()
-    (source_folder / name).write_bytes(data)
+    (source_folder / seed.name).write_bytes(data)
     match pipeline:
         case "pubmed_to_shards":
-            config = PubMedConfig(columns=_COLUMNS)
+            config = PubMedConfig(columns=ArticleColumns._fields)
             sources = discovery.discover_sources(FILES, [str(source_folder)])
             job = make_shards_job(folder / "out", config, dedup="exact", keep_dropped=True)
         case "pmc_to_shards":
-            config = PmcConfig(columns=_COLUMNS)
+            config = PmcConfig(columns=ArticleColumns._fields)
             sources = jats_inputs.discover(FILES, [str(source_folder)])
             job = make_shards_job(folder / "out", config, pipeline=pipeline, dedup="near", keep_dropped=True)
         case _:
@@ -262,15 +245,6 @@ def _run_steps(pipeline: str, folder: Path, name: str, data: bytes) -> None:
     decided = decide(job, staged)
     finalized = [finalize_source(job, source, [decided]) for source in list_sources(job, staged)]
     publish(job, staged, finalized)
-
-
-def _list_columns() -> tuple[str, ...]:
-    from bioshards.corpus.document import ArticleColumns
-
-    return ArticleColumns._fields
-
-
-_COLUMNS: Final = _list_columns()
 
 
 def _pack_tar(members: Sequence[tuple[str, bytes]], mode: str = "w") -> bytes:
@@ -352,17 +326,13 @@ def _list_packages() -> list[Seed]:
 
 def _list_archives() -> list[Seed]:
     articles = [(seed.name, seed.data) for seed in _list_articles() if len(seed.data) < 30_000][:12]
-    groups = (
-        list(itertools.batched(articles, 3))
-        if hasattr(itertools, "batched")
-        else [articles[:3], articles[3:]]
-    )
+    groups = [articles[start : start + 3] for start in range(0, len(articles), 3)]
     packers: Sequence[tuple[str, Callable[[Sequence[tuple[str, bytes]]], bytes]]] = (
         ("articles.tar", _pack_tar),
         ("articles.tar.gz", lambda members: gzip.compress(_pack_tar(members))),
         ("articles.zip", _pack_zip),
     )
-    seeds = [Seed(name, pack(list(group))) for name, pack in packers for group in groups]
+    seeds = [Seed(name, pack(group)) for name, pack in packers for group in groups]
     for name, pack in packers:  # damage within members, of whole archives
         seeds.append(Seed(name, articles[0][1], functools.partial(_pack_beside, pack, articles[1:3])))
     seeds.append(Seed("articles.tar.gz", _pack_tar(articles[:3]), gzip.compress))
@@ -433,14 +403,11 @@ def _read_shard(folder: Path, seed: Seed, data: bytes) -> None:
     (folder / "data" / seed.name).write_bytes(data)
     list_again(folder, f"data/{seed.name}")
     [documents] = load_document_inputs(FILES, [str(folder)])
-    readers: Iterator[Callable[[], object]] = iter(
-        (
-            lambda: list(open_documents(folder)),
-            lambda: compute_stats(FILES, str(folder)),
-            lambda: count_shard_words(FILES, str(folder), documents.shards[0], CountConfig(), lambda _: None),
-        )
-    )
-    for read in readers:
+    for read in (
+        lambda: list(open_documents(folder)),
+        lambda: compute_stats(FILES, str(folder)),
+        lambda: count_shard_words(FILES, str(folder), documents.shards[0], CountConfig(), lambda _: None),
+    ):
         with contextlib.suppress(BioshardsError):
             read()
 
@@ -590,33 +557,30 @@ def _read_benchmark_file(folder: Path, seed: Seed, data: bytes) -> None:
 _CHECKPOINT_FILES: Final = ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors")
 
 
-def _make_checkpoint_folder() -> Path:
+_IDENTITY: Final = {
+    "recipe": {"steps": 3},
+    "data_fingerprint": "a",
+    "vocabulary_sha256": "b",
+    "origin": None,
+    "format": 2,
+}
+
+
+@functools.cache
+def _make_checkpoint() -> Path:
     from tests.support.evaluate.tiny_checkpoints import save_tiny_checkpoint
 
-    folder = Path(tempfile.mkdtemp(prefix="fuzzed-checkpoint-"))
-    return save_tiny_checkpoint(folder / "model")
-
-
-_checkpoint_folders: list[Path] = []
+    return save_tiny_checkpoint(Path(tempfile.mkdtemp(prefix="fuzzed-checkpoint-"), "model"))
 
 
 def _list_checkpoints() -> list[Seed]:
     import torch
 
-    if not _checkpoint_folders:
-        _checkpoint_folders.append(_make_checkpoint_folder())
     state = {"model": {"a": torch.zeros(3)}, "optimiser": {"b": torch.zeros(2)}, "done": 1, "first": 0}
     saved = io.BytesIO()
     torch.save({**state, "tokens": 5, "tally": {}}, saved)
-    identity = {
-        "recipe": {"steps": 3},
-        "data_fingerprint": "a",
-        "vocabulary_sha256": "b",
-        "origin": None,
-        "format": 2,
-    }
-    run_info = json.dumps({"identity": identity, "run": {}, "started_at": "2026"}).encode()
-    model_files = [Seed(name, (_checkpoint_folders[0] / name).read_bytes()) for name in _CHECKPOINT_FILES]
+    run_info = json.dumps({"identity": _IDENTITY, "run": {}, "started_at": "2026"}).encode()
+    model_files = [Seed(name, (_make_checkpoint() / name).read_bytes()) for name in _CHECKPOINT_FILES]
     return [Seed("state.pt", saved.getvalue()), Seed("run.json", run_info), *model_files]
 
 
@@ -629,33 +593,26 @@ def _read_checkpoint(folder: Path, seed: Seed, data: bytes) -> None:
     if seed.name in ("state.pt", "run.json"):
         (folder / "run.json").write_text("{}")
         (folder / seed.name).write_bytes(data)
-        identity = {
-            "recipe": {"steps": 3},
-            "data_fingerprint": "a",
-            "vocabulary_sha256": "b",
-            "origin": "",
-            "format": 2,
-        }
         if seed.name == "run.json":
-            checkpoint.check_identity(str(folder), identity)
+            checkpoint.check_identity(str(folder), {**_IDENTITY, "origin": ""})
         checkpoint.load(str(folder), torch.device("cpu"))
         return
-    shutil.copytree(_checkpoint_folders[0], folder / "model")
+    shutil.copytree(_make_checkpoint(), folder / "model")
     (folder / "model" / seed.name).write_bytes(data)
     inspected = inspect_checkpoint(str(folder / "model"))
     load_encoder(inspected, inspected.load_tokenizer())
 
 
 READERS: Final = (
-    FuzzedReader("citations", _list_citation_files, lambda *args: _read_source("pubmed_to_shards", *args)),
+    FuzzedReader("citations", _list_citation_files, functools.partial(_read_source, "pubmed_to_shards")),
     FuzzedReader(
-        "packed citations", _list_packed_citations, lambda *args: _read_source("pubmed_to_shards", *args)
+        "packed citations", _list_packed_citations, functools.partial(_read_source, "pubmed_to_shards")
     ),
-    FuzzedReader("articles", _list_articles, lambda *args: _read_source("pmc_to_shards", *args)),
-    FuzzedReader("packages", _list_packages, lambda *args: _read_source("pmc_to_shards", *args)),
-    FuzzedReader("archives", _list_archives, lambda *args: _read_source("pmc_to_shards", *args)),
-    FuzzedReader("own text", _list_own_texts, lambda *args: _read_source("text_to_shards", *args)),
-    FuzzedReader("own Parquet", _list_own_parquet, lambda *args: _read_source("text_to_shards", *args)),
+    FuzzedReader("articles", _list_articles, functools.partial(_read_source, "pmc_to_shards")),
+    FuzzedReader("packages", _list_packages, functools.partial(_read_source, "pmc_to_shards")),
+    FuzzedReader("archives", _list_archives, functools.partial(_read_source, "pmc_to_shards")),
+    FuzzedReader("own text", _list_own_texts, functools.partial(_read_source, "text_to_shards")),
+    FuzzedReader("own Parquet", _list_own_parquet, functools.partial(_read_source, "text_to_shards")),
     FuzzedReader("shards", _list_shards, _read_shard),
     FuzzedReader("words", _list_word_lists, _read_word_list),
     FuzzedReader("vocabularies", _list_vocabularies, _read_vocabulary),
@@ -664,7 +621,3 @@ READERS: Final = (
     FuzzedReader("benchmarks", _list_benchmark_files, _read_benchmark_file),
     FuzzedReader("checkpoints", _list_checkpoints, _read_checkpoint),
 )
-
-
-def _read_source(pipeline: str, folder: Path, seed: Seed, data: bytes) -> None:
-    _run_steps(pipeline, folder, seed.name, data)

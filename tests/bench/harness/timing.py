@@ -80,12 +80,7 @@ class BenchRunner:
         Args:
             removed: folders that are removed before each run.
         """
-        return self.time_command(name, [sys.executable, *map(str, arguments)], removed, tries)
-
-    def time_command(
-        self, name: str, command: Sequence[str], removed: Sequence[Path] = (), tries: int = TRIES
-    ) -> TimedRun:
-        """Time a command as :meth:`time_python` does."""
+        command = [sys.executable, *map(str, arguments)]
         tried: list[TimedRun] = []
         while len(tried) < tries and (not tried or tried[-1].other_cores > CALM_CORES):
             for folder in removed:

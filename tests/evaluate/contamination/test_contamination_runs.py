@@ -22,6 +22,7 @@ from bioshards.evaluate.benchmarks.catalogue import Benchmark
 from bioshards.evaluate.benchmarks.records import BenchmarkFileError, BenchmarkNotFoundError
 from bioshards.evaluate.contamination import corpus_scan
 from bioshards.evaluate.contamination.corpus_scan import CorpusError
+from tests.support.corpus.damaged_shards import delete_shard, flip_bit_of_page, truncate_shard
 from tests.support.corpus.manifests import of_words
 from tests.support.evaluate.contaminated_corpora import (
     check_texts,
@@ -33,7 +34,6 @@ from tests.support.evaluate.contaminated_corpora import (
     write_benchmark_dir,
     write_corpus,
 )
-from tests.support.outputs import load_manifest, save_manifest
 
 
 @pytest.fixture
@@ -155,55 +155,28 @@ def is_running(pid: str) -> bool:
         return False
 
 
-def remove_manifest(folder: Path) -> None:
-    (folder / "manifest.json").unlink()
-
-
-def make_manifest_change(**changes: Any) -> Callable[[Path], None]:
-    """Make a function that updates fields of a manifest, or replaces its text by ``whole``."""
-
-    def change_manifest(folder: Path) -> None:
-        if "whole" in changes:
-            (folder / "manifest.json").write_text(changes["whole"])
-        else:
-            save_manifest(folder, load_manifest(folder) | changes)
-
-    return change_manifest
-
-
 def write_words_manifest(folder: Path) -> None:
     write_manifest(LocalStorage(), f"{folder}/manifest.json", of_words([]))
 
 
-def make_shard_change(change: Callable[[Path], None]) -> Callable[[Path], None]:
-    return lambda folder: change(sorted(folder.glob("data/*.parquet"))[0])
+def make_shard_change(change: Callable[[Path], object]) -> Callable[[Path], None]:
+    def change_shard(folder: Path) -> None:
+        change(sorted(folder.glob("data/*.parquet"))[0])
 
-
-def truncate_file(path: Path) -> None:
-    os.truncate(path, path.stat().st_size // 2)
-
-
-def flip_bit(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
+    return change_shard
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (shutil.rmtree, "does not exist: it is not a finished output.*--output of a completed run"),
-        (remove_manifest, "no manifest.json.*--output of a completed run"),
-        (make_manifest_change(whole="{"), r"manifest.json cannot be read"),
-        (make_manifest_change(whole="[]"), r"is not of bioshards"),
-        (make_manifest_change(outputs=None), r"manifest.json is not as "),
         (
             write_words_manifest,
             "does not hold documents: .* made by shards_to_words. Give the --output of beam run",
         ),
-        (make_shard_change(Path.unlink), r"parquet is damaged: No such file.*Copy it again, or delete it"),
-        (make_shard_change(truncate_file), r"parquet is damaged: it has .* bytes, and its manifest lists"),
-        (make_shard_change(flip_bit), r"parquet is damaged: its SHA-256 is not"),
+        (make_shard_change(delete_shard), r"parquet is damaged: No such file.*Copy it again, or delete it"),
+        (make_shard_change(truncate_shard), r"parquet is damaged: it has .* bytes, and its manifest lists"),
+        (make_shard_change(flip_bit_of_page), r"parquet is damaged: its SHA-256 is not"),
     ],
 )
 @pytest.mark.parametrize("workers", [1, 2])

@@ -11,11 +11,10 @@ from typing import get_args
 import pytest
 
 from bioshards.corpus.errors import InvalidValueError
-from bioshards.evaluate import encoder, recipes
-from bioshards.evaluate.benchmarks.records import SPLITS, TaggedSentence
+from bioshards.evaluate import recipes
+from bioshards.evaluate.benchmarks.records import SPLITS
 from bioshards.evaluate.recipes import SUITES, FineTuneRecipe, LegacyMode, override_recipe
 from bioshards.evaluate.runs.run import load_task_data
-from bioshards.evaluate.tasks.tagging import Tagging, find_entity_types
 from bioshards.evaluate.tasks.task_registry import plan_tasks
 from tests.support.evaluate.evaluate_commands import load_result, run_evaluate
 from tests.support.evaluate.tiny_checkpoints import save_tiny_checkpoint
@@ -195,15 +194,3 @@ def test_examples_sha256_depends_on_the_gold_labels(tmp_path: Path) -> None:
         digests.add(load_result(tmp_path / name, task)["per_example_stats"]["examples_sha256"])
         test.write_text(test.read_text().replace("\tB-Disease\n", "\tO\n", 1))
     assert len(digests) == 2
-
-
-def test_unknown_entity_type_is_accepted_for_prediction_only(tmp_path: Path) -> None:
-    tokenizer = encoder.inspect_checkpoint(str(save_tiny_checkpoint(tmp_path))).load_tokenizer()
-    train = [TaggedSentence("1", ("the", "gene"), ("O", "B-Gene"))]
-    test = [TaggedSentence("2", ("the", "drug"), ("O", "B-Drug"))]
-    adapter = Tagging(tokenizer, FineTuneRecipe(), find_entity_types(train))
-    examples = adapter.make_examples(test, is_training=False)
-    assert [len(example.positions) for example in examples] == [2]
-    assert adapter.gold_labels(test) == [["O", "B-Drug"]]
-    with pytest.raises(KeyError):
-        adapter.make_examples(test, is_training=True)

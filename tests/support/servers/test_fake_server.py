@@ -18,7 +18,6 @@ from tests.support.servers.server_pages import (
 )
 
 FILE = "pubmed/baseline/pubmed26n0001.xml.gz"
-OBJECT = "bucket/PMC1.1/PMC1.1.xml"
 DATA = bytes(range(256)) * 400  # 102,400 bytes
 SMALL = b"\x1f\x8b" + b"." * 37  # begins as gzip does, so it is published unchanged
 MARCH = 1_773_000_060  # 2026-03-08 20:01 UTC

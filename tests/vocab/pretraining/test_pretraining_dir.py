@@ -57,7 +57,6 @@ def loaded_vocabulary(encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(build._encoders, "5" * 64, encoder)
 
 
-PAGES = ("train/state.json", "README.md", "report.html")
 INPUTS = [PretrainingInput("pubmed_to_shards", "0" * 64, 1, 1, ())]
 
 
