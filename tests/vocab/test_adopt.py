@@ -143,15 +143,6 @@ def test_spiece_model_keeps_the_ids_of_sentencepiece_and_of_its_albert_tokenizer
     assert (folder / "spiece.model").read_bytes() == model
 
 
-def test_special_tokens_in_text_are_text_to_a_spiece_model(tmp_path: Path) -> None:
-    model = make_spiece_model(True)
-    folder = adopt(write_spiece_model(tmp_path, True), tmp_path / "out", "--cased")
-    encoder = Encoder(str(folder), special_as_text=True)
-    for text in ("a <pad> and <unk>", "x<pad>y", "[CLS] the [MASK] [SEP]"):
-        assert encoder.encode(text) == encode_as_albert(model, text, lower_case=False), text
-        assert not set(encoder.encode(text)) & {0, 2, 3, 4}
-
-
 # Folders of Hugging Face's models
 
 

@@ -39,15 +39,6 @@ def test_fertility_and_shares_are_weighted_by_counts() -> None:
     }
 
 
-def test_pieces_per_character_are_independent_of_word_splitting() -> None:
-    pieces = Pieces(make_wordpiece("a", "b", "##b", "(", ")", ".", "-"))
-    # ( a b ) . and ab between dashes: 5 + 4 pieces of 9 characters, however they are cut into words
-    spaced = vocabulary_report.measure_words(pieces, {"(a": 1, "b).": 1, "-ab-": 1})
-    split = vocabulary_report.measure_words(pieces, {"(": 1, "a": 1, "b": 1, ")": 1, ".": 1, "-": 2, "ab": 1})
-    assert spaced["per_100_characters"] == split["per_100_characters"] == 100
-    assert (spaced["fertility"], split["fertility"]) == (3.0, 1.125)
-
-
 def test_unknown_word_is_not_whole_and_lone_accent_gives_no_piece() -> None:
     result = vocabulary_report.measure_words(
         Pieces(make_wordpiece("a", casing=UNCASED)), {"É": 1, "A": 1, "\u0301": 2}
