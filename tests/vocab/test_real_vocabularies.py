@@ -11,7 +11,6 @@ from tokenizers import Tokenizer
 
 from bioshards.corpus.shards import document_shards
 from bioshards.corpus.storage.local_storage import LocalStorage
-from bioshards.pipelines import cli
 from bioshards.vocab import __main__ as vocab
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.tokenizer import wordpiece
@@ -63,19 +62,6 @@ def test_all_libraries_give_the_same_ids(
     assert hf_tokenizer(sentences, add_special_tokens=False)["input_ids"] == expected
     encoded = Encoder(str(vocabulary_dir)).encode_all(sentences)
     assert encoded.ids.tolist() == [id for ids in expected for id in ids]
-
-
-@pytest.mark.parametrize("vocabulary_dir", ["bpe", "bioalbert"], indirect=True)
-def test_the_pipeline_counts_the_same_words(
-    vocabulary_dir: Path, real_abstracts: Path, tmp_path: Path
-) -> None:
-    kind = "white-space" if vocabulary_dir.name == "bioalbert" else "bert"
-    options = ["--pretokenizer", kind, "--validation-fraction", "0.1", "--output", str(tmp_path / "words")]
-    assert (
-        cli.main(["run", "shards_to_words", "--input", str(real_abstracts), "--workers", "1", *options]) == 0
-    )
-    for name in ("words.tsv", "validation-words.tsv"):
-        assert (tmp_path / "words" / name).read_bytes() == (vocabulary_dir / name).read_bytes()
 
 
 def test_fertility_is_near_that_of_published_vocabularies(real_abstracts: Path, tmp_path: Path) -> None:
