@@ -19,27 +19,19 @@ LANGUAGES_WITH_TWO_MARC_CODES = dict(pair.split(":") for pair in _PAIRS.split())
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        ("en", "eng"),
+        *LANGUAGES_WITH_TWO_MARC_CODES.items(),
         ("en-US", "eng"),
         (" pt-BR ", "por"),
         ("zh-Hans-CN", "chi"),
         ("nb", "nob"),
+        ("GER", "ger"),
+        ("mul", "mul"),
+        ("spa-419", "spa"),
+        ("FRA", "fre"),
+        ("zho-CN", "chi"),
     ],
 )
-def test_two_letter_codes_become_three_letter_codes(code: str, expected: str) -> None:
-    assert to_marc_code(code) == expected
-
-
-@pytest.mark.parametrize(("code", "expected"), LANGUAGES_WITH_TWO_MARC_CODES.items())
-def test_bibliographic_code_is_preferred(code: str, expected: str) -> None:
-    assert len(LANGUAGES_WITH_TWO_MARC_CODES) == 20
-    assert to_marc_code(code) == expected
-
-
-@pytest.mark.parametrize(
-    ("code", "expected"), [("eng", "eng"), ("GER", "ger"), ("mul", "mul"), ("spa-419", "spa")]
-)
-def test_three_letter_codes_are_kept(code: str, expected: str) -> None:
+def test_codes_become_bibliographic_ones_of_marc(code: str, expected: str) -> None:
     assert to_marc_code(code) == expected
 
 
@@ -54,11 +46,6 @@ def test_184_two_letter_codes_have_distinct_marc_codes() -> None:
     marc_codes = [to_marc_code(first + second) for first in letters for second in letters]
     marc_codes = [code for code in marc_codes if len(code) == 3]
     assert len(marc_codes) == len(set(marc_codes)) == 184
-
-
-@pytest.mark.parametrize(("code", "expected"), [("deu", "ger"), ("FRA", "fre"), ("zho-CN", "chi")])
-def test_terminological_codes_become_bibliographic_ones(code: str, expected: str) -> None:
-    assert to_marc_code(code) == expected
 
 
 def test_every_marc_code_of_another_code_is_known() -> None:

@@ -346,54 +346,6 @@ def test_titles_are_compared_with_no_titles(tmp_path: Path, run: Run) -> None:
 
 
 @pytest.mark.thorough
-def test_update_rewrites_only_shards_with_changed_duplicates(tmp_path: Path, run: Run) -> None:
-    inputs = write_input_files(
-        tmp_path / "in",
-        pubmed_set_xml(citation_xml(1, SLEEP), citation_xml(11, "Something else. Yes.")),
-        pubmed_set_xml(citation_xml(2, SLEEP), citation_xml(12, "Yet another. Yes.")),
-        pubmed_set_xml(citation_xml(3, FOOD), citation_xml(13, "Quite another. Yes.")),
-    )
-    updated = tmp_path / "grown"
-    command = ("--input", inputs, "--dedup", "exact", "--output")
-    assert run(*command, updated) == 0
-    assert read_duplicates(updated) == {"pubmed:2": "pubmed:1"}
-    first_mtimes = {path.name: path.stat().st_mtime_ns for path in updated.glob("data/*")}
-    first_digests = published_digests(updated)
-
-    # A new version of the original with the same text: its copy stays a duplicate, in the same shard.
-    write_input_files(
-        tmp_path / "in",
-        *(path.read_bytes() for path in sorted(inputs.iterdir())),
-        pubmed_set_xml(citation_xml(1, SLEEP)),
-    )
-    assert run(*command, updated) == 0
-    assert run(*command, tmp_path / "whole") == 0
-    assert published_digests(updated) == published_digests(tmp_path / "whole")
-    assert read_duplicates(updated) == {"pubmed:2": "pubmed:1"}
-    second_mtimes = {path.name: path.stat().st_mtime_ns for path in updated.glob("data/*")}
-    assert sorted(name[5:18] for name in first_mtimes if second_mtimes[name] != first_mtimes[name]) == [
-        "pubmed26n0001"
-    ]
-
-    # A new version with another text: the copy is kept again, and there is a new duplicate.
-    (inputs / "pubmed26n0005.xml").write_bytes(pubmed_set_xml(citation_xml(1, FOOD)))
-    assert run(*command, updated) == 0
-    assert run(*command, tmp_path / "anew") == 0
-    assert published_digests(updated) == published_digests(tmp_path / "anew")
-    assert read_duplicates(updated) == {"pubmed:3": "pubmed:1"}
-    third_mtimes = {path.name: path.stat().st_mtime_ns for path in updated.glob("data/*")}
-    rewritten = sorted(name[5:18] for name in first_mtimes if third_mtimes[name] != second_mtimes[name])
-    assert rewritten == ["pubmed26n0002", "pubmed26n0003"]
-
-    for number in (4, 5):
-        (inputs / f"pubmed26n{number:04d}.xml").unlink()
-    assert run("--allow-fewer-inputs", *command, updated) == 0
-    assert published_digests(updated) == first_digests
-    duplicate_lists = list((updated / ".bioshards" / "final_reports").glob("*.tsv"))
-    assert [path.name[:13] for path in duplicate_lists] == ["pubmed26n0002"]
-
-
-@pytest.mark.thorough
 def test_run_after_a_killed_update_restores_the_output(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,11 +37,6 @@ def stage(job: ShardsJob, sources: list[SourceFile]) -> None:
         FILES.write_json(job.output.staged_path(f"{source.stem}-0123abcd", "json"), {})
 
 
-def test_new_output_has_no_previous_inputs(tmp_path: Path) -> None:
-    sources = write_articles(tmp_path / "in", "PMC1.xml", "a.zip")
-    assert describe_missing_inputs(make_shards_job(tmp_path / "out"), sources, ()) == []
-
-
 def test_missing_archives_and_articles_are_said(tmp_path: Path) -> None:
     """What a stopped run has staged counts, too."""
     job = make_shards_job(tmp_path / "out")
