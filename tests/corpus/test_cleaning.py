@@ -275,110 +275,46 @@ def test_labels_without_text(before: list[LabelledText], after: list[LabelledTex
     assert without.clean_abstract(before, {}) == before
 
 
-RUN_IN_CASES: list[tuple[str, list[LabelledText]]] = [
-    (f"Methods: {SENTENCES}", [("Methods", SENTENCES)]),
-    (f"AIM: {SENTENCES} RESULTS: {SENTENCES}", [("AIM", SENTENCES), ("RESULTS", SENTENCES)]),
-    (
-        f"{SENTENCES} Materials and methods : {SENTENCES}",
-        [(None, SENTENCES), ("Materials and methods", SENTENCES)],
-    ),
-    (
-        f"Background: to sleep.Study Design: {SENTENCES}",
-        [("Background", "to sleep."), ("Study Design", SENTENCES)],
-    ),
-    (
-        f"Aims & Objectives: {SENTENCES} (See below.) Main Outcome Measure(s): Sleep.",
-        [("Aims & Objectives", f"{SENTENCES} (See below.)"), ("Main Outcome Measure(s)", "Sleep.")],
-    ),
-    (
-        f"SEARCH STRATEGY: {SENTENCES} DATA COLLECTION AND ANALYSIS: None. AUTHORS' CONCLUSIONS: Sleep.",
-        [
-            ("SEARCH STRATEGY", SENTENCES),
-            ("DATA COLLECTION AND ANALYSIS", "None."),
-            ("AUTHORS' CONCLUSIONS", "Sleep."),
-        ],
-    ),
-    (
-        f"Background and Purpose- {SENTENCES} Methods - {SENTENCES} RESULTS—12 mice slept.",
-        [("Background and Purpose", SENTENCES), ("Methods", SENTENCES), ("RESULTS", "12 mice slept.")],
-    ),
-    (f"METHODS: RESULTS: {SENTENCES}", [("RESULTS", SENTENCES)]),
-    (f"METHODS:RESULTS: {SENTENCES}", [("RESULTS", SENTENCES)]),
-    ("Aim: To see.Methods: We looked.", [("Aim", "To see."), ("Methods", "We looked.")]),
-    (
-        "Objective To see (it). Patients and Methods We looked (twice.) Results 12 mice slept.",
-        [
-            ("Objective", "To see (it)."),
-            ("Patients and Methods", "We looked (twice.)"),
-            ("Results", "12 mice slept."),
-        ],
-    ),
-    (
-        "BACKGROUND Mice sleep. CASE REPORT A mouse. RESULTS It slept. Results were good.",
-        [
-            ("BACKGROUND", "Mice sleep."),
-            ("CASE REPORT", "A mouse."),
-            ("RESULTS", "It slept. Results were good."),
-        ],
-    ),
-    (
-        "Purpose/Objective: To see. Research Method/Design: We looked. Results: They sleep.",
-        [
-            ("Purpose/Objective", "To see."),
-            ("Research Method/Design", "We looked."),
-            ("Results", "They sleep."),
-        ],
-    ),
-    (
-        "Purpose. To see. Methods. We looked. Conclusions. They sleep.",
-        [("Purpose", "To see."), ("Methods", "We looked."), ("Conclusions", "They sleep.")],
-    ),
-    (
-        "Objective.To see mice.Approach.We looked (twice).Main results.They sleep.Significance.It is new.",
-        [
-            ("Objective", "To see mice."),
-            ("Approach", "We looked (twice)."),
-            ("Main results", "They sleep."),
-            ("Significance", "It is new."),
-        ],
-    ),
-    (
-        "BACKGROUND AND RATIONALE FOR THE STUDY Mice. METHODS We look. RESULTS None.",
-        [("BACKGROUND AND RATIONALE FOR THE STUDY", "Mice."), ("METHODS", "We look."), ("RESULTS", "None.")],
-    ),
-    (
-        "BACKGROUND AND RATIONALE FOR THE STUDY: Mice. METHODS: We look.",
-        [("BACKGROUND AND RATIONALE FOR THE STUDY", "Mice."), ("METHODS", "We look.")],
-    ),
-    (
-        "Study Design Case report. Objective We see. Methods A 5-day-old mouse. Results It slept.",
-        [
-            ("Study Design", "Case report."),
-            ("Objective", "We see."),
-            ("Methods", "A 5-day-old mouse."),
-            ("Results", "It slept."),
-        ],
-    ),
-    (
-        "Study DesignCase report.ObjectiveTo see mice.MethodsA mouse sat.ResultsX-rays (two).ConclusionGood.",
-        [
-            ("Study Design", "Case report."),
-            ("Objective", "To see mice."),
-            ("Methods", "A mouse sat."),
-            ("Results", "X-rays (two)."),
-            ("Conclusion", "Good."),
-        ],
-    ),
-    (
-        "Objective. X-rays of mice.Approach. We looked.Significance. It is new.",
-        [("Objective", "X-rays of mice."), ("Approach", "We looked."), ("Significance", "It is new.")],
-    ),
-    (f"Results: Results: {SENTENCES}", [("Results", SENTENCES)]),
-    (f"Mice sleep.IMPORTANCE {SENTENCES}", [(None, "Mice sleep."), ("IMPORTANCE", SENTENCES)]),
-    (f"Do (mice) sleep? IMPORTANCE {SENTENCES}", [(None, "Do (mice) sleep?"), ("IMPORTANCE", SENTENCES)]),
-    # with labels that have a mark, the word is part of a section; a name after another colon is no label
-    (f"METHODS: We look. IMPORTANCE {SENTENCES}", [("METHODS", f"We look. IMPORTANCE {SENTENCES}")]),
-    (f"METHODS: As follows: Results: {SENTENCES}", [("METHODS", f"As follows: Results: {SENTENCES}")]),
+def split_marked(marked: str) -> tuple[str, list[LabelledText]]:
+    """Return a text whose labels are marked, as in "{Aim:} To see. {Results:} Good.", and its sections."""
+    before, *parts = re.split("[{}]", marked)
+    labels = [None, *(label.strip(" .:-—") for label in parts[::2])]
+    texts = [text.strip() for text in (before, *parts[1::2])]
+    return re.sub("[{}]", "", marked), [section for section in zip(labels, texts, strict=True) if section[1]]
+
+
+RUN_IN_CASES = [
+    split_marked(marked.replace("S.", SENTENCES))
+    for marked in (
+        "{Methods:} S.",
+        "{AIM:} S. {RESULTS:} S.",
+        "S. {Materials and methods :} S.",
+        "{Background:} to sleep.{Study Design:} S.",
+        "{Aims & Objectives:} S. (See below.) {Main Outcome Measure(s):} Sleep.",
+        "{SEARCH STRATEGY:} S. {DATA COLLECTION AND ANALYSIS:} None. {AUTHORS' CONCLUSIONS:} Sleep.",
+        "{Background and Purpose-} S. {Methods -} S. {RESULTS—}12 mice slept.",
+        "{METHODS:} {RESULTS:} S.",
+        "{METHODS:}{RESULTS:} S.",
+        "{Results:} {Results:} S.",
+        "{Aim:} To see.{Methods:} We looked.",
+        "{Objective} To see (it). {Patients and Methods} We looked (twice.) {Results} 12 mice slept.",
+        "{BACKGROUND} Mice sleep. {CASE REPORT} A mouse. {RESULTS} It slept. Results were good.",
+        "{Purpose/Objective:} To see. {Research Method/Design:} We looked. {Results:} They sleep.",
+        "{Purpose.} To see. {Methods.} We looked. {Conclusions.} They sleep.",
+        "{Objective.}To see mice.{Approach.}We looked (twice).{Main results.}They sleep."
+        "{Significance.}It is new.",
+        "{BACKGROUND AND RATIONALE FOR THE STUDY} Mice. {METHODS} We look. {RESULTS} None.",
+        "{BACKGROUND AND RATIONALE FOR THE STUDY:} Mice. {METHODS:} We look.",
+        "{Study Design} Case report. {Objective} We see. {Methods} A 5-day-old mouse. {Results} It slept.",
+        "{Study Design}Case report.{Objective}To see mice.{Methods}A mouse sat.{Results}X-rays (two)."
+        "{Conclusion}Good.",
+        "{Objective.} X-rays of mice.{Approach.} We looked.{Significance.} It is new.",
+        "Mice sleep.{IMPORTANCE} S.",
+        "Do (mice) sleep? {IMPORTANCE} S.",
+        # with labels that have a mark, the word is part of a section; a name after another colon is no label
+        "{METHODS:} We look. IMPORTANCE S.",
+        "{METHODS:} As follows: Results: S.",
+    )
 ]
 
 
@@ -401,45 +337,23 @@ STUBS = [
 
 SECTION_CASES: list[tuple[str, list[Any], list[Any]]] = [
     *(("run-in-labels", [(None, text)], after) for text, after in RUN_IN_CASES),
-    # Labels within sections that have labels.
-    (
-        "run-in-labels",
-        [("Aim", f"Aim: to see. Results: {SENTENCES}"), NEXT],
-        [("Aim", "to see."), ("Results", SENTENCES), NEXT],
-    ),
-    # A sentence of a section that is only a name.
-    (
-        "run-in-labels",
-        [("Aim", "To see. Methods. We look. Results and Discussion. 12 mice (19%). It Results. None."), NEXT],
-        [
-            ("Aim", "To see."),
-            ("Methods", "We look."),
-            ("Results and Discussion", "12 mice (19%). It Results. None."),
-            NEXT,
-        ],
-    ),
-    (
-        "run-in-labels",
-        [("DESIGN", "A study (MRI) OBJECTIVE.: To see. A MICE.: of methods.: Two."), NEXT],
-        [("DESIGN", "A study (MRI)"), ("OBJECTIVE", "To see. A MICE.: of methods.: Two."), NEXT],
-    ),
+    # Labels within sections that have labels: with a blank, of main parts alone.
     *(
-        ("run-in-labels", [("DESIGN", text), NEXT], [("DESIGN", first), *others, NEXT])
-        for text, first, *others in (
+        ("run-in-labels", [(label, text), NEXT], [(name or label, part) for name, part in sections] + [NEXT])
+        for label, (text, sections) in (
+            ("Aim", split_marked("{Aim:} to see. {Results:} " + SENTENCES)),
+            # A sentence that is only a name.
             (
-                "Mice sleep.Methods and Results:We looked.",
-                "Mice sleep.",
-                ("Methods and Results", "We looked."),
+                "Aim",
+                split_marked(
+                    "To see. {Methods.} We look. {Results and Discussion.} 12 mice (19%). It Results. None."
+                ),
             ),
-            ("Mice StudyPARTICIPANTS:12 mice.", "Mice Study", ("PARTICIPANTS", "12 mice.")),
-            ("Do (mice)AIM:to see. Results:none.", "Do (mice)", ("AIM", "to see."), ("Results", "none.")),
-            # With a blank, main parts alone: others are of the section.
-            (
-                "To see. Methods: We look. Setting: A house. Main Results: None.",
-                "To see.",
-                ("Methods", "We look. Setting: A house."),
-                ("Main Results", "None."),
-            ),
+            ("DESIGN", split_marked("A study (MRI) {OBJECTIVE.:} To see. A MICE.: of methods.: Two.")),
+            ("DESIGN", split_marked("Mice sleep.{Methods and Results:}We looked.")),
+            ("DESIGN", split_marked("Mice Study{PARTICIPANTS:}12 mice.")),
+            ("DESIGN", split_marked("Do (mice){AIM:}to see. {Results:}none.")),
+            ("DESIGN", split_marked("To see. {Methods:} We look. Setting: A house. {Main Results:} None.")),
         )
     ),
     *(

@@ -94,41 +94,32 @@ def get_document(record: SourceRecord) -> Document:
 # Single files
 
 
+FILES_AND_OUTCOMES: dict[str, tuple[bytes, str]] = {
+    "PMC1.xml": (small_article(1), "pmc:PMC1.1"),
+    "PMC2.xml": (small_article(2).replace(b"</sec>", b""), "malformed-xml"),
+    "PMC3.xml": (b"", "empty-file"),
+    "PMC4.xml": (small_article(4)[:-20], "truncated-xml"),
+    "PMC5.xml": (small_article(5, "caf\xe9").decode().encode("latin-1"), "invalid-utf-8"),
+    "PMC6.xml.gz": (gzip.compress(small_article(6)), "pmc:PMC6.1"),
+    "PMC7.xml.gz": (gzip.compress(small_article(7))[:-9], "truncated-gzip"),
+    "PMC8.xml": (b"<html>503</html>", "wrong-root"),
+    "PMC9.xml": (b'<!DOCTYPE article [<!ENTITY a SYSTEM "b">]>' + small_article(9), "dtd-declarations"),
+    "PMC10.xml": (small_article(10, "&nonesuch;"), "unknown-entity"),
+    "PMC11.xml": (small_article(11).replace(b"PMC11", b"PMCx"), "no-id"),
+    "PMC12.nxml": (
+        b'<?xml version="1.0" encoding="latin-1"?>' + small_article(12, "é").decode().encode("latin-1"),
+        "pmc:PMC12.1",
+    ),
+    "PMC13.xml": (b"<pmc-articleset><error>none</error></pmc-articleset>", "not-available"),
+}
+
+
 def test_bad_file_does_not_affect_the_others(tmp_path: Path) -> None:
-    folder = write_files(
-        tmp_path / "in",
-        {
-            "PMC1.xml": small_article(1),
-            "PMC2.xml": small_article(2).replace(b"</sec>", b""),
-            "PMC3.xml": b"",
-            "PMC4.xml": small_article(4)[:-20],
-            "PMC5.xml": small_article(5, "caf\xe9").decode().encode("latin-1"),
-            "PMC6.xml.gz": gzip.compress(small_article(6)),
-            "PMC7.xml.gz": gzip.compress(small_article(7))[:-9],
-            "PMC8.xml": b"<html>503</html>",
-            "PMC9.xml": b'<!DOCTYPE article [<!ENTITY a SYSTEM "b">]>' + small_article(9),
-            "PMC10.xml": small_article(10, "&nonesuch;"),
-            "PMC11.xml": small_article(11).replace(b"PMC11", b"PMCx"),
-            "PMC12.nxml": b'<?xml version="1.0" encoding="latin-1"?>'
-            + small_article(12, "é").decode().encode("latin-1"),
-            "PMC13.xml": b"<pmc-articleset><error>none</error></pmc-articleset>",
-            "PMC14.xml": pack_articles(small_article(14), small_article(15)),
-        },
-    )
+    files = {name: data for name, (data, _) in FILES_AND_OUTCOMES.items()}
+    two = pack_articles(small_article(14), small_article(15))
+    folder = write_files(tmp_path / "in", {**files, "PMC14.xml": two})
     assert summarize_records(read_records(folder)) == [
-        ("PMC1.xml", 0, "pmc:PMC1.1"),
-        ("PMC2.xml", 1, "malformed-xml"),
-        ("PMC3.xml", 2, "empty-file"),
-        ("PMC4.xml", 3, "truncated-xml"),
-        ("PMC5.xml", 4, "invalid-utf-8"),
-        ("PMC6.xml.gz", 5, "pmc:PMC6.1"),
-        ("PMC7.xml.gz", 6, "truncated-gzip"),
-        ("PMC8.xml", 7, "wrong-root"),
-        ("PMC9.xml", 8, "dtd-declarations"),
-        ("PMC10.xml", 9, "unknown-entity"),
-        ("PMC11.xml", 10, "no-id"),
-        ("PMC12.nxml", 11, "pmc:PMC12.1"),
-        ("PMC13.xml", 12, "not-available"),
+        *((name, at, outcome) for at, (name, (_, outcome)) in enumerate(FILES_AND_OUTCOMES.items())),
         ("PMC14.xml", 13, "pmc:PMC14.1"),
         ("PMC14.xml", 14, "pmc:PMC15.1"),
     ]

@@ -14,7 +14,7 @@ from bioshards.corpus.shards.document_shards import read_documents_manifest
 from bioshards.corpus.source_record import SourceRecord
 from bioshards.corpus.stats import report
 from bioshards.corpus.stats.document_stats import draw_documents
-from bioshards.corpus.stats.source_comparison import compare_with_source
+from bioshards.corpus.stats.source_comparison import SourceComparison, compare_with_source
 from tests.support.corpus.manifests import FILES
 from tests.support.corpus.pubmed_xml import citation_xml
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
@@ -33,78 +33,62 @@ ARTICLE = (
 )
 
 
+def mark_passages(comparison: SourceComparison) -> str:
+    """Return the text of a source, with each passage that is not kept in braces after its kind."""
+    return "".join(
+        passage.text if passage.kind == "kept" else f"{{{passage.kind}:{passage.text}}}"
+        for passage in comparison.passages
+    )
+
+
 @pytest.mark.parametrize(
-    ("raw", "sentences", "passages"),
+    ("raw", "sentences", "marked"),
     [
         pytest.param(
             citation_xml(1, 'It </AbstractText><AbstractText Label="AIMS">grew.'),
             ["A title.", "It", "grew."],
-            [("kept", "A title. It"), ("label", " AIMS:"), ("kept", " grew.")],
+            "A title. It{label: AIMS:} grew.",
             id="a label of an abstract, and no metadata",
         ),
         pytest.param(
             ARTICLE,
             ["It grew.", "H2O Fig. 1 fell."],
-            [
-                ("footnote", "Gone"),
-                ("kept", " It grew"),
-                ("citation", "12"),
-                ("kept", "."),
-                ("heading", " Methods"),
-                ("kept", " H2O"),
-                ("citation", " [3,4]"),
-                ("kept", " Fig. 1 fell."),
-                ("label", " Table 1"),
-                ("table", " 93"),
-                ("references", " References 1 Ada"),
-            ],
+            "{footnote:Gone} It grew{citation:12}.{heading: Methods} H2O{citation: [3,4]} Fig. 1 fell."
+            "{label: Table 1}{table: 93}{references: References 1 Ada}",
             id="an article",
         ),
         pytest.param(
             citation_xml(1, "It has Ada@coast.org in it &amp; &#945; &lt;b&gt;."),
             ["A title.", "It has in it & alpha <b>."],
-            [
-                ("kept", "A title. It has"),
-                ("cleaning", " Ada@coast.org"),
-                ("kept", " in it &"),
-                ("cleaning", " α"),
-                ("added", " alpha"),
-                ("kept", " <b>."),
-            ],
+            "A title. It has{cleaning: Ada@coast.org} in it &{cleaning: α}{added: alpha} <b>.",
             id="cleaning, a changed word, and entities",
         ),
         pytest.param(
             citation_xml(1, f"{MOVED} x1 x2 x3 x4 x5 x6 x7 x8 x9."),
             ["A title.", f"x1 x2 x3 x4 x5 x6 x7 x8 x9 {MOVED}."],
-            [("kept", "A title."), ("moved", f" {MOVED}"), ("kept", f" x1 x2 x3 x4 x5 x6 x7 x8 x9 {MOVED}.")],
+            f"A title.{{moved: {MOVED}}} x1 x2 x3 x4 x5 x6 x7 x8 x9 {MOVED}.",
             id="what stands in another place",
         ),
         pytest.param(
             citation_xml(1, LONG),
             ["A title."],
-            [
-                ("kept", "A title."),
-                ("cleaning", f" {LONG[:109]} … (140 words) … {LONG[-149:]}"),
-            ],
+            f"A title.{{cleaning: {LONG[:109]} … (140 words) … {LONG[-149:]}}}",
             id="a long passage",
         ),
     ],
 )
 def test_words_that_were_cut_have_the_reason_of_their_element(
-    raw: str, sentences: list[str], passages: list[tuple[str, str]]
+    raw: str, sentences: list[str], marked: str
 ) -> None:
     comparison = compare_with_source(make_document("pubmed:1", sentences), raw.encode())
-    assert [(passage.kind, passage.text) for passage in comparison.passages] == passages
+    assert mark_passages(comparison) == marked
     assert comparison.note == ""
 
 
 def test_a_text_is_compared_as_it_is() -> None:
     document = make_document("text:a", ["It <b>grew</b>."])
     comparison = compare_with_source(document, b"It  <b>grew</b>.\n -- Ada")
-    assert [(passage.kind, passage.text) for passage in comparison.passages] == [
-        ("kept", "It <b>grew</b>."),
-        ("cleaning", " -- Ada"),
-    ]
+    assert mark_passages(comparison) == "It <b>grew</b>.{cleaning: -- Ada}"
     assert comparison.count_cuts() == [("cleaning", 3)]
 
 
