@@ -32,13 +32,12 @@ from tests.support.servers.server_faults import (
     NotFound,
     RangeIgnored,
     Redirect,
-    Republication,
     ServiceUnavailable,
     SlowBody,
     Stall,
     TruncatedBody,
 )
-from tests.support.servers.server_pages import apache_listing, ncbi_listing, publish_file, s3_listing
+from tests.support.servers.server_pages import apache_listing, ncbi_listing, s3_listing
 
 if TYPE_CHECKING:
     from tests.support.servers.fake_server import FakeServer
@@ -125,10 +124,6 @@ class FakeServerHandler(BaseHTTPRequestHandler):
             fault.function()
         answer = self._fault_response(fault) or self._resource_response(address.query, fault)
         with answer.body:
-            if isinstance(
-                fault, Republication
-            ):  # already now, so that whoever has this answer finds the new file
-                publish_file(self.server.root / fault.path, fault.data, fault.md5)
             self._send(answer, fault)
 
     def log_message(self, *_: Any) -> None:

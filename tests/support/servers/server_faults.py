@@ -98,18 +98,6 @@ class Redirect:
 
 
 @dataclass(frozen=True)
-class Republication:
-    """A file that is replaced after this response (:func:`server_pages.publish_file`).
-
-    With ``md5`` the checksum file is replaced as well.
-    """
-
-    path: str
-    data: bytes
-    md5: bool = False
-
-
-@dataclass(frozen=True)
 class FunctionCall:
     """A function that is called before the response is made from the folder."""
 
@@ -130,6 +118,5 @@ Fault = (
     | FixedBody
     | EndlessBody
     | Redirect
-    | Republication
     | FunctionCall
 )

@@ -141,23 +141,22 @@ def s3_listing(bucket: Path, query: Mapping[str, str], page_size: int, md5: Dige
 
     Args:
         bucket: the folder of the objects; a key is a path in it.
-        query: prefix, delimiter ('' or '/'), max-keys, continuation-token and start-after of the request.
-        page_size: upper limit of the entries on a page, beside max-keys.
+        query: prefix, delimiter ('/') and continuation-token of the request.
+        page_size: upper limit of the entries on a page.
         md5: computes an object's MD5, which is its ETag.
     """
-    prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
+    prefix = query.get("prefix", "")
     assert query["list-type"] == "2", "the fake server lists by list-type=2"
-    assert delimiter in ("", "/"), "the fake server lists with the delimiter / or none"
-    limit = min(int(query.get("max-keys", "1000")), page_size)
+    assert query["delimiter"] == "/", "the fake server lists with the delimiter /"
     token = query.get("continuation-token", "")
-    after = base64.b64decode(token).decode() if token else query.get("start-after", "")
-    entries = [name for name in _list_keys(bucket, prefix, delimiter) if name > after]
-    page, is_truncated = entries[:limit], len(entries) > limit
+    after = base64.b64decode(token).decode()
+    entries = [name for name in _list_keys(bucket, prefix) if name > after]
+    page, is_truncated = entries[:page_size], len(entries) > page_size
     token = base64.b64encode(page[-1].encode()).decode() if is_truncated else ""
     return (
         f'<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="{S3_NAMESPACE}">'
         f"<Name>pmc-oa-opendata</Name><Prefix>{escape(prefix)}</Prefix><KeyCount>{len(page)}</KeyCount>"
-        f"<MaxKeys>{limit}</MaxKeys><Delimiter>{delimiter}</Delimiter>"
+        f"<MaxKeys>{page_size}</MaxKeys><Delimiter>/</Delimiter>"
         f"<IsTruncated>{'true' if is_truncated else 'false'}</IsTruncated>"
         + (f"<NextContinuationToken>{token}</NextContinuationToken>" if token else "")
         + "".join(_contents_xml(key, bucket / key, md5) for key in page if not key.endswith("/"))
@@ -181,14 +180,14 @@ def _contents_xml(key: str, path: Path, md5: Digest) -> str:
     )
 
 
-def _list_keys(bucket: Path, prefix: str, delimiter: str) -> list[str]:
-    """List keys, and with a delimiter common prefixes, that begin with ``prefix``, in S3's order."""
+def _list_keys(bucket: Path, prefix: str) -> list[str]:
+    """List keys and common prefixes that begin with ``prefix``, in S3's order."""
     keys = set()
     for folder, folders, names in os.walk(bucket):
         key_prefix = os.path.relpath(folder, bucket) + "/" if Path(folder) != bucket else ""
         for key in (key_prefix + name for name in names if not name.startswith(".")):
             if key.startswith(prefix):
-                end = key.find(delimiter, len(prefix)) if delimiter else -1
+                end = key.find("/", len(prefix))
                 keys.add(key if end < 0 else key[: end + 1])
         folders[:] = [name for name in folders if prefix.startswith(f"{key_prefix}{name}/"[: len(prefix)])]
     return sorted(keys, key=str.encode)
