@@ -428,13 +428,25 @@ def _parse_columns(
 
 
 def _parse_keywords(children: _ChildrenByName) -> tuple[str, ...]:
-    """Return the keywords, without the article's abbreviations, whose meanings a group explains."""
+    """Return the keywords, without the article's abbreviations, whose meanings a group explains.
+
+    PMC's XML of 2026 may have them as a section of the abstract only: "**Keywords:** gull, tern".
+    """
     groups = [
         group
         for group in children.get("kwd-group", [])
         if not (group.get("kwd-group-type") or "").lower().startswith("abbr")
     ]
-    return _list_texts(groups, "kwd")
+    sections = [
+        section
+        for abstract in children.get("abstract", [])
+        for section in abstract.iterchildren("sec")
+        if section.get("sec-type") == "kwd-group"
+    ]
+    texts = [text.partition(":")[2] for text in _list_texts(sections, "p")]
+    return _list_texts(groups, "kwd") or tuple(
+        keyword.strip() for text in texts for keyword in text.split(",") if keyword.strip()
+    )
 
 
 def _parse_authors(children: _ChildrenByName) -> tuple[Author, ...]:

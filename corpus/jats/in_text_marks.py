@@ -112,7 +112,7 @@ _GOVERNING_WORD = re.compile(
     r"|\b[Ss]ee(?:,? (?:e\.?g\.?|for example),?)?"
     r"|\b(?:[Rr]efs?|References?)\.?|\b(?:in|by|from|of|to|and|[Ss]ee) references?"
     r"|\bvia|\b(?:accessible|available|deposited|described|downloadable|downloaded|found|given|hosted"
-    r"|provided|published)(?: for free| freely| online)? (?:at|under|within))$"
+    r"|provided|published)(?: for free| for download| freely| online)? (?:at|under|within))$"
 )
 """Words before a citation that is their object. Of 70 that were read in real articles all were."""
 _LOOSELY_GOVERNING_WORD = re.compile(

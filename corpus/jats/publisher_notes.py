@@ -54,7 +54,7 @@ _LICENCE = re.compile(
   | article \s reuse \s guidelines
   | reprints? \s and \s permissions? (?: \s information )? \s (?: is | are ) \s available
   | (?: re (?: printed | produced | published ) (?: \s and \s \w+ (?: \s \w+ )? )? | used ) \s
-      (?: with | by ) \s (?: kind \s )? permission \b
+      (?: with | by ) \s (?: (?: kind | the ) \s )? permission \b
   | re (?: printed | produced | published ) \s (?: in \s part \s )? from \s .{1,160}
       \b (?: permission | copyright | licen[cs]e | CC [- ] BY )
   | original \s source: \s .{1,200} \b (?: permission | copyright | licen[cs]e | CC [- ] BY )
@@ -101,7 +101,7 @@ _REVIEW = re.compile(
   | peer (?: \s review (?: er )? )? \s reports? \s (?: is | are ) \s available \W* $
   | a \s (?: transparent \s )? peer \s review \s file \s is \s available \W* $
   | provenance (?: \s and \s peer \s review )? \W+ (?: not \s )? commissioned \b
-  | (?: peer \s review \W+ )? externally \s peer [ -] reviewed \W* $
+  | (?: peer [ -] review \W+ )? externally \s peer [ -] reviewed \W* $
   | (?: not \s )? commissioned [;,] \s (?: not \s )? (?: externally | internally ) \s peer
   | the \s (?: reviewers? | handling \s editor ) \b .{0,120} \s declared \b .{0,160}
       \b (?: affiliations? | co-?authorship | collaborations? ) \b
@@ -240,6 +240,40 @@ _EDITORIAL_START_LIST: Final = "(Cop Acad Acce Asso Comm Copy Edit Gues Hand Pub
 _EDITORIAL_STARTS: Final = frozenset(_EDITORIAL_START_LIST.split())
 """First letters of such notes, a fast prefilter; a date alone begins with a digit or is shorter."""
 _MAX_EDITORIAL_NOTE: Final = 120
+_CREDIT = re.compile(
+    r"""
+    \W*(?: (?: figures? | images? | panels? | videos? ) \s (?: \S{1,9} \s )? (?: (?: was | were ) \s )? )?
+    (?: (?: adapted | modified | reprinted | reproduced | republished | reused ) \b
+        .{0,300} (?: \bpermission | \bcopyright | \blicen[cs]e | \bCC [ -] BY )
+      | (?: created | drawn | generated | made | prepared ) \s (?: by | in | using | with ) \s
+        (?: https?:// )? (?: www\. )? biorender \b )
+  | .{0,80} \b biorender\.com/ \w+ \W* $
+    """,
+    _FLAGS,
+)
+"""A sentence of a caption that says whose a picture is."""
+_CREDITED_WORK = re.compile(
+    r"\W*(?:(?:adapted|modified|reprinted|reproduced|republished) from|source:) ", re.IGNORECASE
+)
+"""The start of a credit that is one if the end of a reference, or a copyright, follows."""
+_CREDIT_END = re.compile(
+    r"""
+    \W*(?: © | copyright \b | published \s by \b | creative \s commons \b | all \s rights \b | CC [ -] BY \b
+        | permission \s conveyed \b | doi \b | (?: 19 | 20 ) \d\d \W* $ )
+  | .{0,80} \b (?: 19 | 20 ) \d\d (?: \s [A-Z][a-z]{2} \s \d{1,2} )? [;,] \s? \d
+  | .{0,80} \b \d{1,4} , \s [\d,–-]{1,14} \s \( (?: 19 | 20 ) \d\d \)
+    """,
+    _FLAGS,
+)
+_END_OF_AUTHORS = re.compile(r"(?:\bet al|\b[A-Z]{1,3}|\.[A-Z])\.\Z")
+_PANEL_INSIDE = re.compile(r"\. \(?[A-Za-z](?:[,–-] ?[A-Za-z])?\) |\w \([A-Za-z]\) [A-Z]")
+"""A panel that the splitter joins with the credit before it: "Wiley-VCH GmbH. (D) Gulls"."""
+_MAX_CREDIT: Final = 300
+_MAX_TITLE_SENTENCES: Final = 2
+"""Sentences of a title and a journal between authors and the year of a work."""
+_CREDIT_WORD_LIST: Final = "BioRender dapted eprinted eproduced epublished eused odified ource:"
+_CREDIT_WORDS: Final = tuple(_CREDIT_WORD_LIST.split())
+"""A word of each credit, without its first letter: a fast prefilter."""
 
 
 def _is_editorial_note(text: str) -> bool:
@@ -253,7 +287,7 @@ def _is_editorial_note(text: str) -> bool:
 
 _REVIEW_FOOTNOTE = re.compile(
     r"""
-    (?: academic \s editor | article \s in \s press | clc \s number
+    (?: academic \s editor | approved \s by | article \s in \s press | clc \s number
       | country (?: /territory )? \s of \s origin | docum (?: ent | net ) \s code
       | english \s editing | first \s decision | ithenticate \s screening
       | manuscript \s source | peer[ -]review \s (?: started | comments \s to \s authors? )
@@ -354,6 +388,51 @@ def split_notes(text: str) -> NotedText | None:
         notes.append((sentence_kind, text[start:stop]))
         end = start
     return NotedText(text[:end].rstrip(), notes[::-1]) if notes else None
+
+
+def split_credits(caption: str) -> NotedText | None:
+    """Split the credits of pictures from a caption, wherever they stand; return None if it has none."""
+    if not any(word in caption for word in _CREDIT_WORDS):
+        return None
+    sentences = [caption[start:stop] for start, stop in spans(caption)]
+    kept: list[str] = []
+    notes: list[tuple[str, str]] = []
+    index = 0
+    while index < len(sentences):
+        num_credits = _count_credits(sentences, index)
+        if num_credits:
+            notes += [("licence-note", sentence) for sentence in sentences[index : index + num_credits]]
+        else:
+            kept.append(sentences[index])
+        index += num_credits or 1
+    return NotedText(" ".join(kept), notes) if notes else None
+
+
+def _count_credits(sentences: list[str], index: int) -> int:
+    """Return how many sentences from an index are a credit: "Reproduced from Gull A et al. Nests. 2031;4"."""
+    first = sentences[index]
+    is_credit = _is_credit_part(first, _CREDIT)
+    if not is_credit and not _is_credit_part(first, _CREDITED_WORK):
+        return 0
+    end = index + 1
+    if not is_credit and _END_OF_AUTHORS.search(first):
+        for place in range(end, min(end + _MAX_TITLE_SENTENCES + 1, len(sentences))):
+            if _is_credit_part(sentences[place], _CREDIT_END):
+                end, is_credit = place + 1, True
+                break
+    while end < len(sentences) and _is_credit_part(sentences[end], _CREDIT_END):
+        end, is_credit = end + 1, True
+    if sentences[end:] and is_credit and _is_credit_part(sentences[end], _CREDIT):
+        return end - index + _count_credits(sentences, end)
+    return end - index if is_credit else 0
+
+
+def _is_credit_part(sentence: str, pattern: re.Pattern[str]) -> bool:
+    return (
+        len(sentence) <= _MAX_CREDIT
+        and pattern.match(sentence) is not None
+        and _PANEL_INSIDE.search(sentence) is None
+    )
 
 
 @functools.lru_cache(maxsize=1 << 10)

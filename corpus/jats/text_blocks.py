@@ -206,14 +206,15 @@ def _mark_publisher_notes(blocks: list[TextBlock]) -> list[TextBlock]:
         if kind := publisher_notes.classify_paragraph(text, heading):
             marked.append(TextBlock(kind, headings, text))
             continue
+        notes: list[tuple[str, str]] = []
+        if part == "caption" and (credits := publisher_notes.split_credits(text)):
+            text, notes = credits
         # Cleaning removes the notes at the end of an abstract.
-        notes = None if part in _ABSTRACT_PARTS else publisher_notes.split_notes(text)
-        if not notes:
-            marked.append(block)
-            continue
-        if notes.text:
-            marked.append(TextBlock(part, headings, notes.text))
-        marked += [TextBlock(kind, headings, note) for kind, note in notes.notes]
+        if text and part not in _ABSTRACT_PARTS and (ended := publisher_notes.split_notes(text)):
+            text, notes = ended.text, [*notes, *ended.notes]
+        if text:
+            marked.append(block._replace(text=text))
+        marked += [TextBlock(kind, headings, note) for kind, note in notes]
     has_text = any(block.part not in ("title", REFERENCES_PART, *NOTE_PARTS) for block in marked)
     return marked if has_text else blocks
 
@@ -242,6 +243,13 @@ _INLINE_ELEMENTS: Final = (
     *CITED_WORKS.split(),
 )
 """Elements with a handler between paragraphs that are part of the text in them."""
+_METADATA_SECTIONS: Final = {
+    "author-bio": "bio",
+    "contrib-info": "contrib-group",
+    "history": "history",
+    "kwd-group": "kwd-group",
+}
+"""Elements of metadata by the types of sections that PMC makes of them (its XML of 2026)."""
 _ROW_ELEMENTS: Final = ("tbody", "tr")
 _STOPS_OF_FORMULAS: Final = frozenset(".,;")
 """Text after a displayed formula that goes with it."""
@@ -425,14 +433,29 @@ class _ArticleWalker:
     def _walk_section(self, section: etree._Element, part: str, headings: Headings) -> None:
         self._add_pending_captions()  # of the text before the section
         title = _element_title(section)
-        if section.get("sec-type") == "author-bio" or text_rules.is_title_of_biographies(title):
-            elements.add_dropped("bio", len(text_content(section)), self._dropped)
+        section_type = section.get("sec-type")
+        metadata_name = _METADATA_SECTIONS.get(section_type or "")
+        if text_rules.is_title_of_biographies(title):
+            metadata_name = "bio"
+        if metadata_name:
+            elements.add_dropped(metadata_name, len(text_content(section)), self._dropped)
             return
         first_block = len(self.blocks)
         part = self._classify_section(section, title, part)
         self._walk_under_title(section, part, headings, title)
         if part == "boilerplate" and text_rules.is_supplement_title(title):
             self._clean_captions(first_block, (*headings, title), is_supplement=True)
+        if section_type == "associated-data":
+            self._drop_repetitions(first_block)
+
+    def _drop_repetitions(self, first_block: int) -> None:
+        """Drop the blocks that repeat others of the article: PMC adds a section of data and supplements."""
+        texts = {block.text for block in self.blocks[:first_block]}
+        added = self.blocks[first_block:]
+        self.blocks[first_block:] = [block for block in added if block.text not in texts]
+        elements.add_dropped(
+            "sec", sum(len(block.text) for block in added if block.text in texts), self._dropped
+        )
 
     def _classify_section(self, section: etree._Element, title: str, part: str) -> str:
         """Return the part to which a section with this title belongs."""
@@ -571,7 +594,12 @@ class _ArticleWalker:
                 is_last_stop = (child.tail or "").strip() in _STOPS_OF_FORMULAS
                 following = "" if is_last_stop else _text_after(child)[:1]
                 before = "".join(pieces).rstrip()
-                word = _get_written_formula(child) or _mark_formula(before, following)
+                word = _get_written_formula(child)
+                if not before and not word and self._is_unfinished(part, headings):
+                    self._add_opening_formula(following)
+                    pieces = [child.tail or ""]
+                    continue
+                word = word or _mark_formula(before, following)
                 pieces += (WORD_GAP, word, WORD_GAP)
                 if following.isupper() or _ends_sentence(before):
                     # A sentence ends before the formula, or in it: its stop is removed with it.
@@ -593,6 +621,22 @@ class _ArticleWalker:
             self._formula_place = len(self.blocks)
         for footnote in footnotes:
             self._add_footnote(footnote, part, headings)
+
+    def _is_unfinished(self, part: str, headings: Headings) -> bool:
+        """Return True if the last block is a paragraph beside one, and its sentence has no end."""
+        return (
+            bool(self.blocks)
+            and self.blocks[-1][:2] == (part, headings)
+            and not _ends_sentence(self.blocks[-1].text)
+        )
+
+    def _add_opening_formula(self, following: str) -> None:
+        """Add a displayed formula that opens a paragraph to the unfinished sentence before it."""
+        last = self.blocks[-1]
+        if following.islower():
+            self._formula_place = len(self.blocks)
+        elif mark := _mark_formula(last.text, following):
+            self.blocks[-1] = last._replace(text=f"{last.text} {mark}")
 
     def _split_framed_heading(
         self, paragraph: etree._Element, part: str, headings: Headings

@@ -83,7 +83,7 @@ def parse_article(
         num_bytes = len(trimmed)
         trimmed = _cut_elements(trimmed, name.encode())
         add_dropped(name, num_bytes - len(trimmed), dropped)
-    text = frame_headings(link_citations(_write_molar(trimmed.decode())))
+    text = frame_headings(link_citations(_write_small_capitals(trimmed.decode())))
     flat_text = flatten_inline_markup(text) if flatten else text
     try:
         # Few articles have named entities, which are an error to the parser unless they are declared.
@@ -190,13 +190,26 @@ def _find_element_end(xml: bytes, start: int, name: bytes) -> int:
     return position
 
 
-_SMALL_M: Final = "<sc>m</sc>"
-_MOLAR = re.compile(rf"(?<=[;mnpfμµ\s]){_SMALL_M}")
+_SMALL_CAPITALS: Final = "<sc>"
+_MOLAR = re.compile(r"(?<=[;mnpfμµ\s])<sc>m</sc>")
+_CONFIGURATION = re.compile(
+    r"""
+    (?<=<sc>) (?: d | l | dl )
+    (?= (?: </sc>, \s? <sc>l )? (?: -</sc> | </sc> (?: [-‐‑] | &\#x0{0,2}201[01]; ) ) \s? [(<]? [A-Za-z] )
+    """,
+    re.VERBOSE,
+)
 
 
-def _write_molar(text: str) -> str:
-    """Write M for the small capital that is the unit of concentrations: ``2 m<sc>m</sc>`` is no length."""
-    return _MOLAR.sub("M", text) if _SMALL_M in text else text
+def _write_small_capitals(text: str) -> str:
+    """Write the small capitals that mean capitals: ``2 m<sc>m</sc>`` is mM, ``<sc>l</sc>-lysine`` L-lysine.
+
+    They are the unit of concentrations, and the configurations D and L (IUPAC, Nomenclature and Symbolism for
+    Amino Acids and Peptides, 1983, 3AA-3).
+    """
+    if _SMALL_CAPITALS not in text:
+        return text
+    return _CONFIGURATION.sub(lambda match: match[0].upper(), _MOLAR.sub("M", text))
 
 
 def link_citations(text: str) -> str:
@@ -320,12 +333,18 @@ def _has_indented_script(text: str) -> bool:
     return position >= 0
 
 
+_LINK_WITHOUT_NUMBER: Final = "[Link]"
+"""What PMC writes for a link to a supplement or a statement whose number it does not know."""
+
+
 def _flatten_xref(xref: re.Match[str]) -> str:
     ref_type, plain_text, superscript = xref.groups()
     text: str = superscript if plain_text is None else plain_text
     if ref_type in CITATION_XREF_TYPES:
         flat_text = _flatten_citation(text)
         return xref[0] if flat_text is None else flat_text
+    if text == _LINK_WITHOUT_NUMBER:
+        return CITATION_REFERENCE
     return text if ref_type in _TEXT_XREF_TYPES else xref[0]
 
 

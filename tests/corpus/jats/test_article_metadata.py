@@ -109,6 +109,12 @@ def parse_columns(meta: str, after: str = "") -> ArticleColumns:
     return parse_metadata(parse_article(xml), COLUMN_TYPES, xml).columns
 
 
+def test_keywords_are_also_read_from_a_section_of_the_abstract() -> None:
+    section = '<sec sec-type="kwd-group"><p><bold>Keywords:</bold> tide, spring tide</p></sec>'
+    columns = parse_columns(f"<abstract><sec><p>Mice: two.</p></sec>{section}</abstract>")
+    assert columns.keywords == ("tide", "spring tide")
+
+
 @pytest.mark.parametrize(
     ("affiliation", "expected"),
     [

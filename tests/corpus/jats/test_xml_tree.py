@@ -463,11 +463,11 @@ def test_the_frame_of_headings_in_an_article_is_no_frame(start: str, flatten: bo
 
 
 @pytest.mark.parametrize("flatten", [True, False])
-def test_m_in_small_capitals_is_the_unit_of_concentrations(flatten: bool) -> None:
+def test_small_capitals_that_are_units_or_configurations_are_capitals(flatten: bool) -> None:
     paragraph = (
         "A p<sc>H</sc> of 2 m<sc>m</sc>, 3 &#x3bc;<sc>m</sc> or 1 <sc>m</sc> <sc>l</sc>-auk, a<sc>m</sc>."
     )
-    assert extract_texts(paragraph, flatten) == ["A pH of 2 mM, 3 μM or 1 M l-auk, am."]
+    assert extract_texts(paragraph, flatten) == ["A pH of 2 mM, 3 μM or 1 M L-auk, am."]
 
 
 @pytest.mark.parametrize(
