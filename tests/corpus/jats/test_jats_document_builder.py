@@ -114,59 +114,47 @@ def body(text: str, *headings: str) -> TextBlock:
     ("blocks", "sections", "removed"),
     [
         # A letter has neither an abstract nor headings.
-        ([body("We agree. Thanks."), body("Yours.")], [("", ["We agree.", "Thanks.", "Yours."])], {}),
-        (
-            [body("One."), body("Two.", "A"), body("Three.")],
-            [("", ["One."]), ("A", ["Two."]), ("", ["Three."])],
-            {},
-        ),
+        ([body("We agree. Thanks."), body("Yours.")], [": We agree. | Thanks. | Yours."], {}),
+        ([body("One."), body("Two.", "A"), body("Three.")], [": One.", "A: Two.", ": Three."], {}),
         # The end of a paragraph ends a sentence, and repeated headings start another section.
-        ([body("We saw", "A"), body("nothing", "A")], [("A", ["We saw", "nothing"])], {}),
+        ([body("We saw", "A"), body("nothing", "A")], ["A: We saw | nothing"], {}),
         (
             [body("One.", "A"), TextBlock("caption", ("A", "Figure 1"), "Two."), body("Three.", "A")],
-            [("A", ["One."]), ("A > Figure 1", ["Two."]), ("A", ["Three."])],
+            ["A: One.", "A > Figure 1: Two.", "A: Three."],
             {},
         ),
         # The abstract comes first.
         (
-            [
-                TextBlock("summary", ("Summary",), "In short."),
-                TextBlock("abstract", ("Abstract",), "Mice sleep."),
-            ],
-            [("Abstract", ["Mice sleep."]), ("Summary", ["In short."])],
+            [TextBlock("summary", ("Summary",), "In short."), TextBlock("abstract", ("Abstract",), "Mice.")],
+            ["Abstract: Mice.", "Summary: In short."],
             {},
         ),
         (
             [TextBlock("abstract", ("Abstract",), "No abstract available."), body("One.", "A")],
-            [("A", ["One."])],
+            ["A: One."],
             {"stubs": 22},
         ),
         # The notice of a copyright stays in a body.
         (
             [body("They slept. Copyright © 2019 The Mice. All rights reserved.")],
-            [("", ["They slept.", "Copyright © 2019 The Mice.", "All rights reserved."])],
+            [": They slept. | Copyright © 2019 The Mice. | All rights reserved."],
             {},
         ),
         # What is removed from a heading is counted once, and blocks that are empty then are skipped.
         (
             [body("One.", "Met\u00adhods", heading) for heading in ("A\u00ad", "B", "B")],
-            [("Methods > A", ["One."]), ("Methods > B", ["One.", "One."])],
+            ["Methods > A: One.", "Methods > B: One. | One."],
             {"soft-hyphens": 2},
         ),
-        (
-            [body("One.", "A"), body("\u200b", "B"), body("Two.", "C")],
-            [("A", ["One."]), ("C", ["Two."])],
-            {"spaces": 1},
-        ),
+        ([body("One.", "A"), body("\u200b", "B"), body("Two.", "C")], ["A: One.", "C: Two."], {"spaces": 1}),
         ([body("\u200b", "B")], [], {"spaces": 1}),
     ],
 )
-def test_sections_of_blocks(
-    blocks: list[TextBlock], sections: list[tuple[str, list[str]]], removed: dict[str, int]
-) -> None:
+def test_sections_of_blocks(blocks: list[TextBlock], sections: list[str], removed: dict[str, int]) -> None:
     document = build_document([TITLE, *blocks])
     assert document.sentences[:2] == ["Sleep in mice.", "A trial."]
-    assert list_sections(document) == sections
+    found = [f"{heading}: {' | '.join(sentences)}" for heading, sentences in list_sections(document)]
+    assert found == sections
     assert document.removed_characters == removed
 
 

@@ -205,30 +205,30 @@ def test_only_dated_folders_below_the_prefix_count(inventory: MirroredInventory)
     assert bucket_inventory.find_newest(inventory.connection, BASE_URL).date == f"{DAY}T01-00Z"
 
 
-def test_invalid_listing_page_is_retried(inventory: MirroredInventory) -> None:
-    inventory.connection.faults[LISTING] = [HTML_RESPONSE, HttpResponse(b"", "")]
-    assert inventory.update().rows == 10
-    inventory.connection.faults[LISTING] = [HTML_RESPONSE] * 3
-    with pytest.raises(BucketListingError, match="Please try again later"):
-        inventory.update()
-
-
 @pytest.mark.parametrize(
-    "end",
+    ("content", "message"),
     [
-        "",
-        "<IsTruncated>true</IsTruncated>",
-        "<IsTruncated>true</IsTruncated><NextContinuationToken/>",
-        "<IsTruncated>false</IsTruncated><KeyCount>2</KeyCount>",
+        ("<html>Please try again later</html>", "Please try again later"),
+        ("", "not a complete listing"),
+        *(
+            (f"<ListBucketResult><CommonPrefixes/>{end}</ListBucketResult>", "not a complete listing")
+            for end in (
+                "",
+                "<IsTruncated>true</IsTruncated>",
+                "<IsTruncated>true</IsTruncated><NextContinuationToken/>",
+                "<IsTruncated>false</IsTruncated><KeyCount>2</KeyCount>",
+            )
+        ),
     ],
 )
-def test_incomplete_listing_page_is_retried(inventory: MirroredInventory, end: str) -> None:
-    entry = f"<CommonPrefixes><Prefix>{INVENTORY_PREFIX}data/</Prefix></CommonPrefixes>"
-    incomplete = HttpResponse(f"<ListBucketResult>{entry}{end}</ListBucketResult>".encode(), "")
-    inventory.connection.faults[LISTING] = [incomplete] * 2
+def test_listing_page_that_is_incomplete_or_another_is_retried(
+    inventory: MirroredInventory, content: str, message: str
+) -> None:
+    page = HttpResponse(content.encode(), "")
+    inventory.connection.faults[LISTING] = [page] * 2
     assert inventory.update().rows == 10
-    inventory.connection.faults[LISTING] = [incomplete] * 3
-    with pytest.raises(BucketListingError, match="not a complete listing"):
+    inventory.connection.faults[LISTING] = [page] * 3
+    with pytest.raises(BucketListingError, match=message):
         inventory.update()
 
 
