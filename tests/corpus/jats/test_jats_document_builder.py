@@ -125,8 +125,8 @@ def body(text: str, *headings: str) -> TextBlock:
         ),
         # The abstract comes first.
         (
-            [TextBlock("summary", ("Summary",), "In short."), TextBlock("abstract", ("Abstract",), "Mice.")],
-            ["Abstract: Mice.", "Summary: In short."],
+            [TextBlock("summary", ("Summary",), "In short."), TextBlock("abstract", (), "Mice. Rats.")],
+            ["Abstract: Mice. | Rats.", "Summary: In short."],
             {},
         ),
         (

@@ -1,7 +1,6 @@
 """Reading of full-text sources: each article becomes a document, a drop or a rejection.
 
-An article gives the same document from a file of its own, an archive and a package.  A bad article does
-not affect the others of its file; a package or archive that is damaged as a whole is not used.
+A bad article does not affect the others of its file; an archive with a damaged one in it is not used.
 """
 
 from __future__ import annotations
