@@ -17,7 +17,7 @@ from bioshards.evaluate.benchmarks.verification import (
     judge_files,
     worse_status,
 )
-from tests.support.evaluate.benchmark_files import find_files
+from tests.support.evaluate.benchmark_files import find_files, write_benchmark_files
 from tests.support.evaluate.evaluate_commands import copy_benchmarks
 from tests.support.paths import BENCHMARK_SAMPLE
 from tests.support.real_data import DATA, needs_data
@@ -25,11 +25,9 @@ from tests.support.real_data import DATA, needs_data
 
 def write_tagged_files(folder: Path, *words: str) -> Path:
     """Write the three files of NCBI-disease, each with one word."""
-    for split, word in zip(("train", "devel", "test"), words, strict=True):
-        path = folder / "NCBI-disease-IOB" / f"{split}.tsv"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"{word}\tO\n")
-    return folder
+    splits = zip(("train", "devel", "test"), words, strict=True)
+    files = {f"NCBI-disease-IOB/{split}.tsv": f"{word}\tO\n" for split, word in splits}
+    return write_benchmark_files(folder, files)
 
 
 def test_list_of_known_files_has_sources_and_whole_digests() -> None:

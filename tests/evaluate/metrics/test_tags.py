@@ -43,22 +43,6 @@ def expand_tags(line: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
-    ("bio", "bioul", "io"),
-    [
-        ("Bg Ig Ig O", "Bg Ig Lg O", "Ig Ig Ig O"),
-        ("Bg O Bd Id", "Ug O Bd Ld", "Ig O Id Id"),
-        ("Bg Bg Bd", "Ug Ug Ud", "Ig Ig Id"),
-        ("O O", "O O", "O O"),
-        ("B I O B", "B L O U", "I I O I"),
-        ("", "", ""),
-    ],
-)
-def test_golden_conversions_from_bio(bio: str, bioul: str, io: str) -> None:
-    for scheme, line in (("BIO", bio), ("BIOUL", bioul), ("IO", io)):
-        assert convert_from_bio(scheme, expand_tags(bio)) == expand_tags(line)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
     ("line", "lenient", "strict"),
     [
         ("Bg Ig O Bd", [(0, 2, "Gene"), (3, 4, "Drug")], [(0, 2, "Gene"), (3, 4, "Drug")]),

@@ -28,6 +28,7 @@ from tests.support.evaluate.synthetic_results import (
     change_stats,
     make_provenance,
     make_result,
+    make_rows,
     results_by_path,
     synthetic_tasks,
 )
@@ -316,10 +317,6 @@ def test_invalid_document_numbers_are_refused(tmp_path: Path, documents: Any) ->
     (tmp_path / "seed-0.json").write_text(json.dumps(msgspec.to_builtins(run)))
     with pytest.raises(ResultError, match="per_example_stats"):
         results.read_result(STORAGE, str(tmp_path / "seed-0.json"))
-
-
-def make_rows(correct: int) -> list[tuple[int, ...]]:
-    return [(correct, 10, 10, correct, 10, 10)]
 
 
 def test_seeds_are_ascending_and_models_in_order() -> None:

@@ -17,6 +17,7 @@ from tests.support.evaluate.synthetic_results import (
     build_synthetic_report,
     make_provenance,
     make_result,
+    make_rows,
 )
 from tests.support.hypothesis_profiles import examples
 
@@ -58,10 +59,6 @@ def find_row(text: str, title: str, first: str) -> dict[str, str]:
     header, *rows = parse_table(text, title)
     (match,) = [cells for cells in rows if re.sub(r"( <sup>|<br>).*", "", cells[0]) == first]
     return dict(zip((re.sub(r" <sup>.*", "", name) for name in header), match, strict=True))
-
-
-def make_rows(correct: int) -> list[tuple[int, ...]]:
-    return [(correct, 10, 10, correct, 10, 10)]
 
 
 GOLDEN = """\

@@ -19,6 +19,7 @@ from bioshards.evaluate.__main__ import main
 from bioshards.evaluate.benchmarks import formats
 from bioshards.evaluate.encoder import inspect_checkpoint
 from bioshards.evaluate.recipes import SUITES
+from tests.support.evaluate.benchmark_files import write_benchmark_files
 from tests.support.evaluate.evaluate_commands import (
     copy_benchmarks,
     list_temporary_files,
@@ -351,11 +352,8 @@ def test_verify_prints_its_table_when_counts_differ(tmp_path: Path, capsys: Capt
 
 
 def write_ncbi_disease(folder: Path, **parts: str) -> Path:
-    for part, text in parts.items():
-        path = folder / f"mtl-bioinformatics-2016/NCBI-disease-IOB/{part}.tsv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder
+    files = {f"mtl-bioinformatics-2016/NCBI-disease-IOB/{part}.tsv": text for part, text in parts.items()}
+    return write_benchmark_files(folder, files)
 
 
 @pytest.mark.parametrize("head", ["linear", "crf"])
@@ -385,11 +383,8 @@ def test_train_with_a_single_word_tagged_o(checkpoint_dir: Path, tmp_path: Path,
 
 
 def write_gad(folder: Path, train: str, test: str) -> Path:
-    for part, text in (("train", train), ("test", f"index\tsentence\tlabel\n{test}")):
-        path = folder / f"bio_electra/gad/{part}.tsv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder
+    files = {"train": train, "test": f"index\tsentence\tlabel\n{test}"}
+    return write_benchmark_files(folder, {f"bio_electra/gad/{part}.tsv": files[part] for part in files})
 
 
 def test_one_class_and_one_example_per_split(checkpoint_dir: Path, tmp_path: Path) -> None:

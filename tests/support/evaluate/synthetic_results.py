@@ -104,6 +104,11 @@ def make_result(
     return structs.replace(result, **overrides)
 
 
+def make_rows(correct: int) -> list[tuple[int, ...]]:
+    """Make the statistics of an example with ten entities, so many of them predicted correctly."""
+    return [(correct, 10, 10, correct, 10, 10)]
+
+
 def make_provenance(file_status: FileStatus, *notes: str) -> Provenance:
     """Make the provenance of files with this status and these notes."""
     return Provenance({}, {}, file_status, list(notes))
