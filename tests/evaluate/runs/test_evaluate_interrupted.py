@@ -21,10 +21,9 @@ from tests.support.evaluate.evaluate_commands import (
     list_temporary_files,
     load_results,
     run_evaluate,
-    send_signal,
 )
 from tests.support.full_disk import limit_file_size
-from tests.support.train.trainer_processes import TrainerProcess
+from tests.support.train.trainer_processes import TrainerProcess, send_signal
 from tests.support.train.trainer_runs import use_torch_threads
 
 Capture = pytest.CaptureFixture[str]

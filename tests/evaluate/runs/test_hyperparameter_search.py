@@ -21,9 +21,9 @@ from tests.support.evaluate.evaluate_commands import (
     list_temporary_files,
     load_result,
     run_evaluate,
-    send_signal,
 )
 from tests.support.paths import BENCHMARK_SAMPLE
+from tests.support.train.trainer_processes import send_signal
 
 Capture = pytest.CaptureFixture[str]
 TEST_MARKER = "Poisoned"

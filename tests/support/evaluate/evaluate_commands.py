@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -84,8 +82,3 @@ def call_after_update(number: int, action: Callable[[], object]) -> Iterator[Non
 
     with mock.patch.object(Adam, "step", patched):
         yield
-
-
-def send_signal(signal_number: signal.Signals) -> None:
-    """What a user does, or a scheduler."""
-    os.kill(os.getpid(), signal_number)
