@@ -17,13 +17,10 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers, processors, trainers
 from tokenizers.models import BPE, Unigram, WordPiece
 
-from bioshards.corpus.shards import document_shards
-from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.vocab import encode
 from bioshards.vocab.encode import Encoder
 from bioshards.vocab.encoder.chunk_encoders import BoundedCache
 from tests.support.hypothesis_profiles import examples
-from tests.support.real_data import DATA, needs_data
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SAMPLE_TEXT = (
@@ -478,41 +475,6 @@ def test_other_tokenizers_that_split_at_blanks_have_the_same_ids(tmp_path: Path)
         folder = save_tokenizer(tmp_path / str(number), tokenizer)
         pair = Tokenizer.from_file(f"{folder}/tokenizer.json"), Encoder(folder)
         assert_same_ids(pair, [text[:5_000] for text in HOSTILE])
-
-
-BENCHMARKS = Path(str(DATA)) / "benchmarks"
-PUBLISHED = {
-    "SciVocab": ("electramed/vocab/vocab.txt", True),
-    "Bio-ELECTRA": ("bio_electra/pmc_2017_abstracts_wp_vocab_sorted.txt", False),
-}
-
-
-@pytest.fixture(scope="module")
-def real_sentences(real_abstracts: Path) -> list[str]:
-    batches = document_shards.read_directory(LocalStorage(), str(real_abstracts), ["sentences"])
-    return [text for batch in batches for text in batch.column("sentences").flatten().to_pylist()]
-
-
-@needs_data
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_real_text_has_the_ids_of_the_library(name: str, real_sentences: list[str], tmp_path: Path) -> None:
-    path, lower = PUBLISHED[name]
-    lines = (BENCHMARKS / path).read_text(encoding="utf-8").split("\n")
-    tokenizer = Tokenizer(
-        WordPiece({line: number for number, line in enumerate(lines) if line}, unk_token="[UNK]")
-    )
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lower)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.add_special_tokens(SPECIAL)
-    folder = save_tokenizer(tmp_path / "vocabulary", tokenizer)
-    library, encoder = Tokenizer.from_file(f"{folder}/tokenizer.json"), Encoder(folder)
-    expected = [
-        encoding.ids for encoding in library.encode_batch_fast(real_sentences, add_special_tokens=False)
-    ]
-    assert_batch_ids(encoder, real_sentences, expected)
-    assert [encoder.encode(text) for text in real_sentences] == expected
-    document = "\n".join(real_sentences)
-    assert encoder.encode(document) == library.encode(document, add_special_tokens=False).ids
 
 
 def test_only_tokenizer_json_is_read(tmp_path: Path) -> None:

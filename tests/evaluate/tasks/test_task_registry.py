@@ -12,16 +12,13 @@ import pytest
 
 from bioshards.corpus.errors import InvalidValueError
 from bioshards.evaluate import recipes
-from bioshards.evaluate.benchmarks.records import SPLITS
 from bioshards.evaluate.recipes import SUITES, FineTuneRecipe, LegacyMode, override_recipe
 from bioshards.evaluate.runs.run import load_task_data
 from bioshards.evaluate.tasks.task_registry import plan_tasks
 from tests.support.evaluate.evaluate_commands import load_result, run_evaluate
 from tests.support.evaluate.tiny_checkpoints import save_tiny_checkpoint
 from tests.support.paths import BENCHMARK_SAMPLE
-from tests.support.real_data import DATA, needs_data
 
-BENCHMARKS = Path(str(DATA), "benchmarks")
 LEGACY_MODES: tuple[LegacyMode, ...] = get_args(LegacyMode)
 
 
@@ -158,16 +155,6 @@ def test_sampled_squad_is_recorded(tmp_path: Path) -> None:
     assert sampled.records_by_split == full.records_by_split
     assert sampled.sample_sizes is not None
     assert sampled.sample_sizes["squad"] == len(sampled.squad_records) < len(full.squad_records)
-
-
-@needs_data
-@pytest.mark.parametrize(
-    ("task_name", "file_status"),
-    [("blurb/bc5-disease", "verified"), ("biosses", "counts agree")],
-)
-def test_provenance_says_what_is_known_of_the_files(task_name: str, file_status: str) -> None:
-    [task] = plan_tasks([task_name], {})
-    assert load_task_data(str(BENCHMARKS), task, 0, SPLITS).provenance.file_status == file_status
 
 
 def test_squad_that_is_not_as_published_spoils_the_status_of_a_task(tmp_path: Path) -> None:
