@@ -126,15 +126,10 @@ def test_invalid_spec_is_refused_with_reason_and_valid_examples(text: str, reaso
 
 # Properties
 
-
 NUMBERS = st.integers(1, 10**9 - 1)
-
-
 RANGES = NUMBERS.flatmap(
     lambda low: st.tuples(st.just(low), st.none() | st.integers(low, 10**9 - 1) | st.just(low))
 )
-
-
 SELECTIONS = (
     st.lists(RANGES, min_size=1, max_size=5).map(lambda ranges: FileSelection(tuple(ranges)))
     | NUMBERS.map(lambda newest: FileSelection(newest=newest))
