@@ -96,6 +96,20 @@ def write_pretraining_set(
     return folder
 
 
+def find_column(path: Path, batch_number: int, name: str) -> int:
+    """Return where a column of a record batch begins in its file, in bytes."""
+    field, buffer = {
+        "offsets": ("input_ids", 1),
+        "ids": ("input_ids", 3),
+        "segment_b_starts": ("split", 1),
+        "labels": ("label", 1),
+    }[name]
+    with pa.memory_map(str(path)) as file:
+        mapped = file.read_buffer()
+    batch = list(pa.ipc.open_stream(mapped))[batch_number]
+    return int(batch.column(field).buffers()[buffer].address - mapped.address)
+
+
 def make_record_batch(rows: Sequence[SyntheticRow], shard_schema: pa.Schema) -> pa.RecordBatch:
     """Make a record batch of rows."""
     columns = {

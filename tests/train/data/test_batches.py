@@ -135,40 +135,25 @@ ROWS = st.builds(
 SEEDS = st.integers(0, 1 << 30)
 
 
-@given(ROWS, SEEDS, st.sampled_from([0, 60]))
-def test_flat_layout(rows: list[SyntheticRow], seed: int, num_masked: int) -> None:
-    gathered = gather_synthetic(rows)
-    batch = collate_rows(gathered, mask_randomly(gathered, seed), PAD, LENGTH, constant_masked=num_masked)
-    num_tokens, num_rows = len(gathered.ids), len(rows)
-    size = 128 * math.ceil(num_tokens / 128)
-    assert_valid_batch(batch, size, num_rows)
-    bounds = batch.cu_seqlens.tolist()
-    assert bounds[: num_rows + 1] == gathered.offsets.tolist()
-    assert (bounds[-1], len(bounds)) == (size, num_rows + math.ceil(128 / LENGTH) + 1)
-    assert all(0 <= end - begin <= LENGTH for begin, end in pairwise(bounds))
-    assert batch.row_starts.tolist() == bounds[:num_rows]
-    assert batch.is_token.tolist() == [place < num_tokens for place in range(size)]
-    assert len(batch.masked_positions) == (
-        num_masked or 64 * math.ceil(len(mask_randomly(gathered, seed).positions) / 64)
-    )
-    assert extract_rows(batch, list(pairwise(bounds[: num_rows + 1]))) == compute_expected_rows(rows, seed)
-
-
-@given(ROWS, SEEDS, st.integers(1, 110))
-def test_constant_flat_layout(rows: list[SyntheticRow], seed: int, num_tokens: int) -> None:
-    """There are at most two shapes: the constant one, and the padded size for batches that exceed it."""
+@given(ROWS, SEEDS, st.just(0) | st.integers(1, 110), st.sampled_from([0, 60]))
+def test_flat_layout(rows: list[SyntheticRow], seed: int, constant_tokens: int, constant_masked: int) -> None:
+    """A constant layout has two shapes: the constant one, and the padded size for batches that exceed it."""
     gathered, num_rows = gather_synthetic(rows), len(rows)
-    batch = collate_rows(gathered, mask_randomly(gathered, seed), PAD, LENGTH, num_tokens, constant_masked=60)
-    size = num_tokens if len(gathered.ids) <= num_tokens else num_rows * LENGTH
+    masking, num_tokens = mask_randomly(gathered, seed), len(gathered.ids)
+    batch = collate_rows(gathered, masking, PAD, LENGTH, constant_tokens, constant_masked)
+    if constant_tokens:
+        size = padding = constant_tokens if num_tokens <= constant_tokens else num_rows * LENGTH
+    else:
+        size, padding = 128 * math.ceil(num_tokens / 128), 128
     assert_valid_batch(batch, size, num_rows)
-    assert len(batch.cu_seqlens) == num_rows + math.ceil(size / LENGTH) + 1
-    assert len(batch.masked_positions) == 60
     bounds = batch.cu_seqlens.tolist()
     segments = list(pairwise(bounds))
-    assert (bounds[0], bounds[-1]) == (0, size)
+    assert bounds[: num_rows + 1] == gathered.offsets.tolist()
+    assert (bounds[-1], len(bounds)) == (size, num_rows + math.ceil(padding / LENGTH) + 1)
     assert all(0 <= end - begin <= LENGTH for begin, end in segments)
     assert batch.row_starts.tolist() == bounds[:num_rows]
-    assert batch.is_token.tolist() == [place < len(gathered.ids) for place in range(size)]
+    assert batch.is_token.tolist() == [place < num_tokens for place in range(size)]
+    assert len(batch.masked_positions) == (constant_masked or 64 * math.ceil(len(masking.positions) / 64))
     assert extract_rows(batch, segments[:num_rows]) == compute_expected_rows(rows, seed)
     for begin, end in segments[num_rows:]:
         assert batch.position_ids[begin:end].tolist() == list(range(end - begin))

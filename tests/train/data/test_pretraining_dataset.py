@@ -34,6 +34,7 @@ from tests.support.outputs import load_manifest, save_manifest
 from tests.support.train.synthetic_rows import (
     SPECIAL_TOKEN_IDS,
     SyntheticRow,
+    find_column,
     random_rows,
     split_into_batches,
     write_pretraining_set,
@@ -161,20 +162,6 @@ def test_fingerprint_depends_on_names_and_checksums(pretraining_set: Path, tmp_p
     assert first == same
     others.append(PretrainingDataset(str(pretraining_set), "validation").fingerprint)
     assert len({first, *others}) == 5
-
-
-def find_column(path: Path, batch_number: int, name: str) -> int:
-    """Return where a column of a record batch begins in its file, in bytes."""
-    field, buffer = {
-        "offsets": ("input_ids", 1),
-        "ids": ("input_ids", 3),
-        "segment_b_starts": ("split", 1),
-        "labels": ("label", 1),
-    }[name]
-    with pa.memory_map(str(path)) as file:
-        mapped = file.read_buffer()
-    batch = list(pa.ipc.open_stream(mapped))[batch_number]
-    return int(batch.column(field).buffers()[buffer].address - mapped.address)
 
 
 def test_shards_are_mapped_without_open_files(pretraining_set: Path) -> None:

@@ -17,13 +17,11 @@ from tests.support.hypothesis_profiles import examples
 from tests.support.train.synthetic_batches import (
     CLS,
     FAMILIES,
-    LENGTH,
     LENGTHS,
     count_rows,
     make_batch_of_each_layout,
     make_flat_batch,
     make_objective,
-    make_padded_batch,
     random_masked_rows,
     run_dense,
     total_loss,
@@ -62,22 +60,6 @@ def test_rows_do_not_attend_to_each_other(family: str, layout: str) -> None:
     before, after = before[batch.is_token], after[changed_batch.is_token]
     assert torch.equal(before[row_numbers != 2], after[row_numbers != 2])
     assert not torch.isclose(before[row_numbers == 2], after[row_numbers == 2]).any(-1).all()
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_hidden_states_equal_those_of_the_library(family: str) -> None:
-    encoder, rows = make_objective(family).encoder.train(False), random_masked_rows(4)
-    batch = make_padded_batch(rows)
-    with torch.no_grad():
-        states = attention.encode(encoder, batch)[batch.is_token]
-        encoder.set_attn_implementation("eager")
-        shape = (len(rows), LENGTH)
-        expected = encoder(
-            batch.ids.view(shape),
-            attention_mask=batch.is_token.view(shape),
-            token_type_ids=batch.token_type_ids.view(shape),
-        ).last_hidden_state
-    torch.testing.assert_close(states, expected.flatten(0, 1)[batch.is_token], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("layout", ["flat", "padded"])

@@ -159,6 +159,8 @@ def test_published_weights_with_their_own_order_of_special_tokens(
     assert all(torch.equal(loaded[name], weights[name]) for name in weights)
     hf_config = json.loads((tmp_path / "run" / "step-0000002" / "hf" / "config.json").read_text())
     assert hf_config["pad_token_id"] == 4
+    identity = json.loads((tmp_path / "run" / "run.json").read_text())["identity"]
+    assert (identity["origin"], identity["recipe"]["start_from"]) == (str(published), "checkpoint")
     assert load_manifest(data)["config"]["vocabulary"]["size"] == count_pieces(vocabulary)
     write_vocab_txt(published / "vocab.txt", layout="scivocab")
     capsys.readouterr()

@@ -167,19 +167,6 @@ def test_configuration_has_only_library_fields(family: str, runs: dict[str, Path
     assert config.hidden_dropout_prob == 0.1
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_loaded_model_runs_on_its_tokenizer_output(family: str, runs: dict[str, Path]) -> None:
-    hf = runs[family] / LAST / "hf"
-    tokenizer, (model, _) = AutoTokenizer.from_pretrained(hf), load_model("AutoModel", hf)
-    texts = ["The mice slept.", "No kidney declined in winter."]
-    inputs = tokenizer(texts, padding=True, return_tensors="pt")
-    with torch.no_grad():
-        batch_states = model(**inputs).last_hidden_state
-        for text, states, is_token in zip(texts, batch_states, inputs["attention_mask"].bool(), strict=True):
-            single_states = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
-            torch.testing.assert_close(states[is_token], single_states, rtol=1e-4, atol=1e-5)
-
-
 # Tokenizers
 
 

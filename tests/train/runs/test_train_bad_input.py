@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 import torch
 from transformers import AutoModel
@@ -25,6 +24,7 @@ from bioshards.train.log import RunLog
 from bioshards.train.models.objectives import Objective
 from bioshards.train.train import MAX_NON_FINITE_STEPS
 from tests.support.outputs import load_manifest, published_digests, save_manifest
+from tests.support.train.synthetic_rows import find_column
 from tests.support.train.trainer_runs import (
     build_pretraining_set,
     is_same_state,
@@ -139,7 +139,7 @@ def test_changed_shard_is_found_before_training(
 ) -> None:
     (shard,) = list_shards(data, split)
     with open(shard, "r+b") as file:
-        file.seek(find_token_offset(shard))
+        file.seek(find_column(shard, 0, "ids"))
         file.write(b"\x07\x00")
     message = read_error(data=data)
     assert f"{shard} has changed: its SHA-256 differs from the manifest. Delete it" in message
@@ -153,7 +153,7 @@ def test_invalid_rows_stop_training_without_verification(
 ) -> None:
     (shard,) = list_shards(data, "train")
     content = bytearray(shard.read_bytes())
-    offset = find_token_offset(shard)
+    offset = find_column(shard, 0, "ids")
     content[offset : offset + 4000] = b"\xff" * 4000
     shard.write_bytes(content)
     message = read_error("--no-verify", data=data)
@@ -163,16 +163,6 @@ def test_invalid_rows_stop_training_without_verification(
     # The original shard repairs the set.
     shutil.copy(pretraining_sets["electra"] / "train" / shard.name, shard)
     assert run_trainer(data, tmp_path / "out") == 0
-
-
-def find_token_offset(shard: Path) -> int:
-    """Return the file offset of the tokens of the first record batch."""
-    with pa.memory_map(str(shard)) as file:
-        buffer = file.read_buffer()
-    with pa.ipc.open_stream(buffer) as stream:
-        column = stream.read_next_batch().column("input_ids")
-    offset: int = column.buffers()[3].address - buffer.address
-    return offset
 
 
 def test_set_without_validation_rows_is_accepted(data: Path, tmp_path: Path) -> None:
@@ -442,16 +432,6 @@ def test_fewer_non_finite_steps_do_not_end_the_run(
 # A finished run
 
 
-def test_damaged_manifest_of_a_finished_run_is_written_again(
-    pretraining_sets: dict[str, Path], finished_run: Path, tmp_path: Path
-) -> None:
-    out = shutil.copytree(finished_run, tmp_path / "out")
-    manifest = load_manifest(out)
-    (out / "manifest.json").write_text(json.dumps({**manifest, "final_metrics": {}}))
-    assert run_trainer(pretraining_sets["electra"], out) == 0
-    assert {**load_manifest(out), "run": {}} == {**manifest, "run": {}}
-
-
 def test_finished_run_is_not_changed(
     pretraining_sets: dict[str, Path], finished_run: Path, capsys: Capture
 ) -> None:
@@ -468,18 +448,23 @@ def list_files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and path.name != ".lock"]
 
 
-def test_finished_run_without_manifest_is_completed_without_training(
-    pretraining_sets: dict[str, Path], finished_run: Path, tmp_path: Path
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_missing_or_damaged_manifest_of_a_finished_run_is_written_without_training(
+    is_damaged: bool, pretraining_sets: dict[str, Path], finished_run: Path, tmp_path: Path
 ) -> None:
     """The last log line has a null loss, which replaces a non-finite value."""
     out = shutil.copytree(finished_run, tmp_path / "out")
+    damaged = json.dumps({**load_manifest(out), "final_metrics": {}})
     (out / "manifest.json").unlink()
+    if is_damaged:
+        (out / "manifest.json").write_text(damaged)
     lines = (out / "log.jsonl").read_text().splitlines()
     last = json.loads(lines[-2])
     lines[-2] = json.dumps({**last, "losses": {**last["losses"], "mlm": None}})
     (out / "log.jsonl").write_text("\n".join(lines) + "\n")
     assert run_trainer(pretraining_sets["electra"], out) == 0
     assert (out / "log.jsonl").read_text().splitlines() == lines
+    assert load_manifest(out)["final_metrics"] == load_manifest(finished_run)["final_metrics"]
     outputs = load_manifest(out)["outputs"]
     assert {output["file"]: output["sha256"] for output in outputs} == {
         str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest()

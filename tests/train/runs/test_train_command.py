@@ -115,28 +115,6 @@ def test_init_checkpoint_and_continue_from_exclude_each_other(
 # --init-checkpoint
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_initial_weights_equal_those_of_the_checkpoint(
-    family: str, runs: dict[str, Path], pretraining_sets: dict[str, Path], tmp_path: Path
-) -> None:
-    """The learning rate of the first step is 0, so that the weights after it are the initial ones."""
-    hf = runs[family] / LAST / "hf"
-    checkpoints = ("--save-every", 1, "--keep-checkpoints", 20)
-    options = ("--init-checkpoint", hf, *checkpoints, "--warmup", 5, "--seed", 7)
-    assert run_trainer(pretraining_sets[family], tmp_path / "out", *options) == 0
-    assert load_log(tmp_path / "out")[-2]["lr"] > 0
-    before, first, third = (
-        load_state(path)["model"]
-        for path in (runs[family] / LAST, tmp_path / "out/step-0000001", tmp_path / "out/step-0000003")
-    )
-    assert is_same_state(before, first)
-    assert not is_same_state(before, third)
-    identity = json.loads((tmp_path / "out" / "run.json").read_text())["identity"]
-    assert identity["origin"] == str(hf.resolve())
-    assert identity["recipe"]["start_from"] == "checkpoint"
-    assert load_state(tmp_path / "out" / "step-0000001")["done"] == 1
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
