@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import signal
 import threading
@@ -31,9 +30,8 @@ from tests.support.cloud.fake_dataflow import FakeDataflow
 from tests.support.cloud.store_emulators import EmulatedStore
 from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.distributions import build_distributions
-from tests.support.outputs import remove_run_facts
+from tests.support.outputs import published_digests, remove_run_facts
 from tests.support.paths import PUBMED_SAMPLE
-from tests.support.servers.fake_pmc_bucket import FakeArticle, create_bucket
 from tests.support.servers.fake_server import FakeServer
 from tests.support.servers.server_pages import create_pubmed_server
 from tests.support.vocab.block_factories import save_encoder
@@ -97,22 +95,13 @@ def _upload_object(store: EmulatedStore, name: str, data: bytes) -> None:
     urllib.request.urlopen(urllib.request.Request(url, data=data, method="POST")).close()
 
 
-def digest_without_input_paths(folder: str | Path) -> dict[str, str]:
+def digest_remote(url: str) -> dict[str, str]:
     """Return the SHA-256 of published files, without the facts on the run and the paths of its inputs."""
     storage, digests = RemoteStorage(StoreOptions()), {}
-    for info in storage.walk(str(folder)):
-        name = info.path[len(str(folder)) + 1 :]
-        if name.startswith(".bioshards"):
-            continue
+    for info in storage.walk(url):
+        name = info.path.removeprefix(f"{url}/")
         with storage.open(info.path) as file:
-            data = remove_run_facts(name, file.read())
-        if name == "manifest.json":
-            manifest = json.loads(data)
-            for input_entry in manifest["inputs"]:
-                input_entry.pop("path", None)
-                input_entry.pop("folder", None)
-            data = json.dumps(manifest).encode()
-        digests[name] = hashlib.sha256(data).hexdigest()
+            digests[name] = hashlib.sha256(remove_run_facts(name, file.read())).hexdigest()
     return digests
 
 
@@ -143,20 +132,14 @@ def test_jobs_run_on_the_wheel_and_publish_the_same_bytes(
     assert service.results[job]["from"] == [str(service.folder / job / "package")]
 
     assert cli.main([*abstracts_command, str(tmp_path / "abstracts"), "--workers", "1"]) == 0
-    assert digest_without_input_paths(abstracts) == digest_without_input_paths(tmp_path / "abstracts")
+    assert digest_remote(abstracts) == published_digests(tmp_path / "abstracts")
 
-    examples_command = (
-        "run",
-        "shards_to_pretraining",
-        "--vocab",
-        str(vocabulary),
-        *PRETRAINING_OPTIONS,
-        "--output",
-    )
+    options = ("--vocab", str(vocabulary), *PRETRAINING_OPTIONS)
+    examples_command = ("run", "shards_to_pretraining", *options, "--output")
     assert cli.main([*examples_command, examples, "--input", abstracts, *service.options]) == 0
     local_arguments = (str(tmp_path / "examples"), "--input", str(tmp_path / "abstracts"), "--workers", "1")
     assert cli.main([*examples_command, *local_arguments]) == 0
-    assert digest_without_input_paths(examples) == digest_without_input_paths(tmp_path / "examples")
+    assert digest_remote(examples) == published_digests(tmp_path / "examples")
 
 
 # Failed, refused and interrupted jobs
@@ -217,12 +200,12 @@ def test_interrupted_driver_leaves_the_job_running_and_a_second_run_is_refused(
     assert f"dataflow/jobs/us-central1/{job}?project=bioshards-test" in stderr
     assert f"To stop it: {cancel_command}" in stderr
 
-    before = digest_without_input_paths(output)
+    before = digest_remote(output)
     assert cli.main(arguments) == 2
     assert f"job {job} is writing {output} on Dataflow" in (stderr := capsys.readouterr().err)
     assert cancel_command in stderr
     assert list(service.jobs) == [job]
-    assert digest_without_input_paths(output) == before
+    assert digest_remote(output) == before
 
 
 def test_denied_job_listing_stops_the_run_before_writing(
@@ -245,58 +228,25 @@ def test_denied_job_listing_stops_the_run_before_writing(
 # What a job says
 
 
-@pytest.fixture(scope="module")
-def abstracts(store: EmulatedStore, citations: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The sample's documents, in the store."""
-    folder = tmp_path_factory.mktemp("abstracts")
-    assert cli.main(["run", "pubmed_to_shards", "--workers", "1", "--output", str(folder)]) == 0
-    for path in [*folder.glob("*.json"), *folder.glob("*.arrow")]:
-        _upload_object(store, f"documents/{path.name}", path.read_bytes())
-    return f"{store.url}/documents"
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeServer]:
-    root = tmp_path_factory.mktemp("servers")
-    files = {f"pubmed26n{number:04d}.xml.gz": pubmed_set_xml(citation_xml(number)) for number in range(1, 8)}
-    create_pubmed_server(root, files, {})
-    create_bucket(root / "bucket", [FakeArticle(1200001)], "2026-09-01")
-    with FakeServer(root) as server:
-        yield server
-
-
 @pytest.mark.parametrize(
-    ("pipeline", "workers"),
-    [
-        ("pubmed_to_shards", 2),
-        ("pmc_to_shards", 1),
-        ("shards_to_words", 1),
-        ("shards_to_pretraining", 1),
-        ("fetch", 1),
-    ],
+    ("pipeline", "output_option", "workers"), [("pubmed_to_shards", "--output", 2), ("fetch", "--mirror", 1)]
 )
-def test_job_of_every_pipeline_has_the_default_settings(
+def test_job_that_downloads_has_the_default_settings(
     store: EmulatedStore,
     service: FakeDataflow,
-    servers: FakeServer,
-    abstracts: str,
-    vocabulary: Path,
-    capsys: Capture,
     pipeline: str,
+    output_option: str,
     workers: int,
+    tmp_path: Path,
 ) -> None:
+    """test_dry_run.py has the graphs of all pipelines."""
     output = f"{store.url}/{pipeline}/out"
     service.failure_message = "the job is looked at, and not run"
-    arguments = {
-        "pubmed_to_shards": ["--input", "pubmed:", "--pubmed-url", f"{servers.url}pubmed/"],
-        "pmc_to_shards": ["--input", "pmc:", "--pmc-url", f"{servers.url}bucket/"],
-        "shards_to_words": ["--input", abstracts],
-        "shards_to_pretraining": ["--input", abstracts, "--vocab", str(vocabulary), *PRETRAINING_OPTIONS],
-        "fetch": ["--input", "pubmed:", "--pubmed-url", f"{servers.url}pubmed/", "--mirror", output],
-    }[pipeline]
-    arguments += [] if pipeline == "fetch" else ["--output", output]
-
-    assert cli.main(["run", pipeline, *arguments, *service.options]) == 1
+    files = {f"pubmed26n{number:04d}.xml.gz": pubmed_set_xml(citation_xml(number)) for number in range(1, 8)}
+    create_pubmed_server(tmp_path / "servers", files, {})
+    with FakeServer(tmp_path / "servers") as server:
+        source = ("--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/")
+        assert cli.main(["run", pipeline, *source, output_option, output, *service.options]) == 1
     [job] = service.jobs.values()
     [pool] = job["environment"]["workerPools"]
     assert pool["machineType"] == settings.MACHINE_TYPE
@@ -309,8 +259,7 @@ def test_job_of_every_pipeline_has_the_default_settings(
     assert job["name"] == settings.make_job_name(JobSpec(pipeline, output, 1))
     staged = {package["name"] for package in pool["packages"]}
     assert staged == {service.wheel.name, "extra_packages.txt", "requirements.txt"}
-    if pipeline in ("pubmed_to_shards", "fetch"):
-        _assert_downloads_are_bounded(RemoteStorage(StoreOptions()), job)
+    _assert_downloads_are_bounded(RemoteStorage(StoreOptions()), job)
 
 
 def _assert_downloads_are_bounded(files: RemoteStorage, job: dict[str, Any]) -> None:

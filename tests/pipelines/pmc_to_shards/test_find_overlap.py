@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,7 +18,6 @@ from tests.support.corpus.overlap_sources import (
     citation_with_ids,
 )
 from tests.support.corpus.pubmed_xml import pubmed_set_xml
-from tests.support.fork_server import run_beam
 from tests.support.outputs import load_manifest, published_digests
 
 pytestmark = pytest.mark.thorough  # this file takes minutes
@@ -58,6 +56,10 @@ def test_abstracts_are_found_by_pmid_pmcid_and_doi(
     [entry] = load_manifest(tmp_path / "out")["overlap"]
     assert (entry["file"], entry["rows"], entry["abstracts_path"]) == ("overlap.arrow", 3, str(abstracts))
     assert published_digests(abstracts) == before
+    (tmp_path / "ids.txt").write_text("2\npmc:PMC11.1\n")  # no article has PMID 2
+    arguments = ("--input", articles, "--exclude-ids", tmp_path / "ids.txt", "--output", tmp_path / "less")
+    assert run_pmc(*arguments, "--find-overlap-with", abstracts) == 0
+    assert read_overlap(tmp_path / "less") == EXPECTED_OVERLAP[1:]  # an excluded article matches nothing
 
     # The export leaves out abstracts with full text.
     command = make_export_command(abstracts, tmp_path / "out")
@@ -107,30 +109,3 @@ def test_updated_abstracts_are_matched_again(
     assert load_manifest(tmp_path / "out")["overlap"] == []
     assert run_pmc(*arguments[:2], "--output", tmp_path / "fresh") == 0
     assert published_digests(tmp_path / "out") == published_digests(tmp_path / "fresh")
-
-
-def test_number_of_workers_and_spelling_of_the_folder_change_no_byte(
-    abstracts: Path, tmp_path: Path, run_pmc: Run
-) -> None:
-    (tmp_path / "ids.txt").write_text("2\npmc:PMC11.1\n")  # no article has PMID 2
-    arguments = (
-        "--input",
-        write_files(tmp_path / "in", OVERLAP_ARTICLES),
-        "--exclude-ids",
-        tmp_path / "ids.txt",
-    )
-    assert run_pmc(*arguments, "--find-overlap-with", abstracts, "--output", tmp_path / "one") == 0
-    assert read_overlap(tmp_path / "one") == EXPECTED_OVERLAP[1:]  # an excluded article matches nothing
-    relative_path = f"{os.path.relpath(abstracts)}/"
-    two_worker_arguments = (
-        "--workers",
-        2,
-        *arguments,
-        "--find-overlap-with",
-        relative_path,
-        "--output",
-        tmp_path / "two",
-    )
-    completed = run_beam("run", "pmc_to_shards", *two_worker_arguments)
-    assert completed.returncode == 0, completed.stderr
-    assert published_digests(tmp_path / "one") == published_digests(tmp_path / "two")

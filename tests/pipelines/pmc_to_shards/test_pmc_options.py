@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -164,45 +165,21 @@ def test_of_duplicate_articles_the_lowest_pmcid_is_kept(tmp_path: Path, run_pmc:
     assert pairs[1:] == [f"pmc:PMC{n}.1\tpmc:PMC12.1" for n in (13, 15, 10_012)]
 
 
-def test_line_format_is_applied_as_to_abstracts(build_documents: BuildDocuments, parts_folder: Path) -> None:
-    lines = get_only_sentences(
-        build_documents("--lower-case", "--ascii-only", "--min-line-characters", 12, folder=parts_folder)
-    )
-    assert lines == [
-        *("the abstract is short.", "it was seen (ode, 2011) and again."),
-        *(
-            "so we have [formula] as was said.",
-            "what a figure shows.",
-            "none are declared.",
-            "we thank nobody.",
-        ),
-    ]
-    assert (
-        get_only_sentences(build_documents("--splitter", "none", folder=parts_folder))[1]
-        == "The abstract is short."
-    )
-
-
-def test_number_of_workers_changes_no_byte_with_many_options(tmp_path: Path, run_pmc: Run) -> None:
+def test_number_of_workers_changes_no_byte_with_many_options(
+    reference: Path, tmp_path: Path, run_pmc: Run
+) -> None:
     options = (
         *("--preset", "bio-electra-pp", "--keep-ocr", "--keep-abstract-only", "--include-parts", "all"),
         *("--section-labels", "--no-author-year-citations", "--formula", "FORMULA", "--dedup", "exact"),
         *("--lower-case", "--treebank", "--min-line-characters", 9, "--keep-dropped", "--columns", "all"),
-        *(
-            "--tables",
-            "text",
-            "--published",
-            "1990:",
-            "--drop-journals",
-            "Pond practice",
-            "--drop-languages",
-            "fr",
-        ),
+        *("--tables", "text", "--published", "1990:", "--drop-journals", "Pond practice"),
+        *("--drop-languages", "fr"),
         *("--drop-article-types", "letter", "--min-words", 80, "--max-words", 400),
         *("--include-ids", tmp_path / "ids.txt"),
     )
     (tmp_path / "ids.txt").write_text("".join(f"PMC99900{number:02d}\n" for number in range(1, 16)))
-    assert run_pmc(*options, "--output", tmp_path / "1") == 0
+    assert run_pmc(*options, "--find-overlap-with", reference, "--output", tmp_path / "1") == 0
+    options = (*options, "--find-overlap-with", f"{os.path.relpath(reference)}/")
     inputs = [argument for path in sorted(PMC_SAMPLE.iterdir())[::-1] for argument in ("--input", path)]
     command = ("run", "pmc_to_shards", "--workers", 2, *inputs, *options)
     completed = run_beam(*command, "--output", tmp_path / "2")

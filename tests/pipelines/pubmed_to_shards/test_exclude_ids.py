@@ -148,28 +148,6 @@ ARTICLES = {
 }
 
 
-def test_articles_are_matched_by_pmcid_pmid_and_document_id(tmp_path: Path, run_pmc: Run) -> None:
-    inputs = write_files(tmp_path / "in", ARTICLES)
-    ids = write_ids_file(tmp_path, "pubmed:1", "PMC12.1", "4", "doi:10.5555/ODD", "PMC40001", "7", "PMC1")
-    arguments = ("--input", inputs, "--exclude-ids", ids)
-    assert run_pmc(*arguments, "--keep-dropped", "--output", tmp_path / "out") == 0
-    assert load_documents(tmp_path / "out").keys() == {"pmc:PMC13.1", "pmc:PMC15.1"}
-    assert read_drop_reasons(tmp_path / "out") == {
-        "pmc:PMC11.1": "excluded",
-        "pmc:PMC12.1": "superseded",
-        "pmc:PMC12.2": "excluded",
-        "pmc:PMC14.1": "licence",
-        "doi:10.5555/odd": "excluded",
-        "pmc:PMC40001.1": "excluded",
-    }
-    manifest = load_manifest(tmp_path / "out")
-    assert manifest["funnel"]["dropped: excluded"] == 4
-    assert (manifest["exclusion_list"]["num_ids"], manifest["exclusion_list"]["matched"]) == (
-        7,
-        5,
-    )  # one article is listed by both PMID and PMCID
-
-
 def test_changed_list_rewrites_the_shards_and_new_files_only_affected_ones(
     tmp_path: Path, run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,9 +6,7 @@ Emulated stores are reached through an ``ObjectStoreProxy``, which injects fault
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -124,18 +122,6 @@ def download_folder(url: str, folder: Path) -> Path:
     return folder
 
 
-def digest_without_input_paths(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of published files; the manifest's run and input paths are left out."""
-    digests = published_digests(folder)
-    manifest = json.loads((folder / "manifest.json").read_text())
-    for input_entry in manifest["inputs"]:
-        for name in ("path", "folder"):
-            input_entry.pop(name, None)
-    del manifest["run"]
-    digests["manifest.json"] = hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
-    return digests
-
-
 def has_no_temporary_objects(proxies: dict[str, ObjectStoreProxy]) -> bool:
     """Return True if no object in the stores has a temporary name."""
     return not [info for proxy in proxies.values() for info in FILES.glob(f"{proxy.store.url}/**/.tmp-*")]
@@ -235,9 +221,9 @@ def test_the_whole_chain_gives_the_same_bytes(
     assert not any(proxy.pending_fault_count() for proxy in proxies.values())
     assert has_no_temporary_objects(proxies)
     for name, url in (("abstracts", output_url), ("examples", output_url), ("words", other_url)):
-        assert digest_without_input_paths(
+        assert published_digests(
             download_folder(f"{url}/{name}", tmp_path / f"got-{name}")
-        ) == digest_without_input_paths(local_outputs[name]), name
+        ) == published_digests(local_outputs[name]), name
     for command in (("pubmed_to_shards", *abstracts_arguments), ("shards_to_words", *words_arguments)):
         before = [remote_file.stamp for remote_file in FILES.walk(output_url) + FILES.walk(other_url)]
         assert beam_run(*command) == 0
@@ -297,8 +283,8 @@ def test_mirror_and_output_may_be_on_different_stores(
         assert beam_run(name, "--input", folder, "--output", tmp_path / name) == 0
     for name, url in (("pubmed_to_shards", f"{gcs_url}/fetched"), ("pmc_to_shards", f"{s3_url}/articles")):
         digests, expected = (
-            digest_without_input_paths(download_folder(url, tmp_path / f"got-{name}")),
-            digest_without_input_paths(tmp_path / name),
+            published_digests(download_folder(url, tmp_path / f"got-{name}")),
+            published_digests(tmp_path / name),
         )
         del digests["manifest.json"], expected["manifest.json"]
         assert digests == expected
@@ -332,9 +318,7 @@ def test_killed_and_resumed_run_gives_the_same_bytes(
     assert "run the same command with --force" in completed.stderr
     completed = run_beam(*again, "--force")
     assert completed.returncode == 0, completed.stderr
-    assert digest_without_input_paths(download_folder(url, tmp_path / "got")) == digest_without_input_paths(
-        reference
-    )
+    assert published_digests(download_folder(url, tmp_path / "got")) == published_digests(reference)
     assert has_no_temporary_objects(proxies)
 
 
