@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import string
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.servers.fake_pmc_bucket import FakeArticle, create_bucket
 from tests.support.servers.fake_server import FakeServer
 from tests.support.servers.server_pages import create_pubmed_server
-from tests.support.vocab.tiny_tokenizers import make_wordpiece
+from tests.support.vocab.tiny_tokenizers import save_character_vocabulary
 
 Capture = pytest.CaptureFixture[str]
 DATAFLOW_OPTIONS = (
@@ -45,15 +44,6 @@ def list_modification_times(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
-def write_vocabulary(folder: Path) -> Path:
-    """Write a vocabulary of all letters and digits."""
-    letters = string.ascii_letters + string.digits
-    folder.mkdir()
-    tokenizer = make_wordpiece(*letters, *(f"##{letter}" for letter in letters), *"()-.,:;%=<>/+")
-    tokenizer.save(str(folder / "tokenizer.json"))
-    return folder
-
-
 def test_dry_run_of_words_and_pretraining_sets(reference: Path, tmp_path: Path, capsys: Capture) -> None:
     """Completed items are not done again, and nothing is written."""
     word_arguments = ("--input", reference, "--output", tmp_path / "words")
@@ -66,7 +56,7 @@ def test_dry_run_of_words_and_pretraining_sets(reference: Path, tmp_path: Path, 
         "--input",
         reference,
         "--vocab",
-        write_vocabulary(tmp_path / "v"),
+        save_character_vocabulary(tmp_path / "v"),
         "--output",
         tmp_path / "set",
     )
@@ -113,7 +103,7 @@ def test_dry_run_on_dataflow_without_credentials(reference: Path, tmp_path: Path
             "pmc_to_shards": output,
             "text_to_shards": output,
             "shards_to_words": documents,
-            "shards_to_pretraining": (*documents, "--vocab", write_vocabulary(tmp_path / "v")),
+            "shards_to_pretraining": (*documents, "--vocab", save_character_vocabulary(tmp_path / "v")),
         }
         before = list_modification_times(tmp_path)
         for pipeline, arguments in arguments_by_pipeline.items():

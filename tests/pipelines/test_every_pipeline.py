@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import string
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from tests.support.fork_server import run_beam
 from tests.support.full_disk import check_resumption
 from tests.support.outputs import published_digests
 from tests.support.paths import PMC_SAMPLE, PUBMED_SAMPLE, TEXT_SAMPLE
-from tests.support.vocab.tiny_tokenizers import make_wordpiece
+from tests.support.vocab.tiny_tokenizers import save_character_vocabulary
 
 Capture = pytest.CaptureFixture[str]
 Run = Callable[..., int]
@@ -44,12 +43,7 @@ pytestmark = [pytest.mark.thorough, pytest.mark.parametrize("pipeline", OTHER_SE
 
 @pytest.fixture(scope="module")
 def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A vocabulary of single characters, which knows every English word."""
-    folder = tmp_path_factory.mktemp("vocabulary")
-    letters = string.ascii_letters + string.digits
-    tokenizer = make_wordpiece(*letters, *(f"##{letter}" for letter in letters), *string.punctuation)
-    tokenizer.save(str(folder / "tokenizer.json"))
-    return folder
+    return save_character_vocabulary(tmp_path_factory.mktemp("vocabulary"))
 
 
 @pytest.fixture(scope="module")

@@ -171,17 +171,12 @@ def test_elements_between_steps_have_no_words(abstracts: Path, tmp_path: Path) -
     from tests.support.pipeline_elements import run_recorded
 
     arguments = ("--input", abstracts, "--validation-fraction", 0.5, "--output", tmp_path / "out")
-    metrics = run_recorded(tmp_path / "notes", "shards_to_words", *arguments)
+    run_recorded(tmp_path / "notes", "shards_to_words", *arguments)
     notes = (tmp_path / "notes").read_text()
     assert "ShardCounts(" in notes
     assert "BucketCounts(" in notes
     for word in ("mice", "Mice", "Naïve", "β", "grew", "pubmed:"):
         assert word not in notes
-    counts = load_manifest(tmp_path / "out")["counts"]
-    assert metrics["count_items"] == 2
-    assert metrics["count_tokens"] == counts["tokens"]
-    assert metrics["merge_distinct_words"] == counts["distinct_words"]
-    assert metrics["count_validation_documents"] == counts["validation"]["documents"] > 0
 
 
 # Errors

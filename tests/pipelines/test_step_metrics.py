@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import random
-import string
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from tests.support.servers.fake_pmc_bucket import FakeArticle, create_bucket
 from tests.support.servers.fake_server import FakeServer
 from tests.support.servers.server_faults import NotFound
 from tests.support.servers.server_pages import create_pubmed_server
-from tests.support.vocab.tiny_tokenizers import make_wordpiece
+from tests.support.vocab.tiny_tokenizers import save_character_vocabulary
 
 pytestmark = pytest.mark.thorough  # this file takes minutes
 
@@ -97,7 +96,7 @@ def test_metrics_of_all_pipelines_equal_the_manifests(
     run_pipeline: RunPipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     abstracts, articles = tmp_path / "abstracts", tmp_path / "articles"
-    steps = run_pipeline("pubmed_to_shards", "--dedup", "exact", "--output", abstracts)
+    steps = run_pipeline("pubmed_to_shards", "--dedup", "exact", "--output", abstracts, workers=2)
     assert list(steps) == ["stage", "decide", "finalize"]
     assert load_manifest_steps(abstracts) == steps
     manifest = load_manifest(abstracts)
@@ -111,16 +110,8 @@ def test_metrics_of_all_pipelines_equal_the_manifests(
     assert steps["overlap"]["abstracts"] == load_manifest(articles)["overlap"][0]["rows"]
 
     input_arguments = ("--input", abstracts, "--input", articles)
-    steps = run_pipeline(
-        "shards_to_words",
-        *input_arguments,
-        "--validation-fraction",
-        0.3,
-        "--min-count",
-        2,
-        "--output",
-        tmp_path / "words",
-    )
+    options = ("--validation-fraction", 0.3, "--min-count", 2, "--output", tmp_path / "words")
+    steps = run_pipeline("shards_to_words", *input_arguments, *options)
     assert load_manifest_steps(tmp_path / "words") == steps
     counts = load_manifest(tmp_path / "words")["counts"]
     assert steps["count"]["documents"] == counts["documents"]
@@ -130,11 +121,7 @@ def test_metrics_of_all_pipelines_equal_the_manifests(
     assert steps["merge"]["pruned_distinct_words"] == counts["pruned"]["distinct_words"] > 0
     assert steps["merge"]["items"] == 64
 
-    letters = string.ascii_letters + string.digits
-    vocabulary = make_wordpiece(*letters, *(f"##{letter}" for letter in letters), *"()-.,:;%=<>/+")
-    (tmp_path / "v").mkdir()
-    vocabulary.save(str(tmp_path / "v" / "tokenizer.json"))
-    options = ("--vocab", tmp_path / "v", "--validation-fraction", 0.2)
+    options = ("--vocab", save_character_vocabulary(tmp_path / "v"), "--validation-fraction", 0.2)
     steps = run_pipeline("shards_to_pretraining", *input_arguments, *options, "--output", tmp_path / "set")
     assert load_manifest_steps(tmp_path / "set") == steps
     manifest = load_manifest(tmp_path / "set")
@@ -158,10 +145,8 @@ def test_metrics_of_a_resumed_run(run_pipeline: RunPipeline, tmp_path: Path) -> 
     second = run_pipeline("pubmed_to_shards", *arguments)
     assert load_manifest_steps(out) == second
     assert [second["stage"][name] for name in ("items", "skipped")] == [2, 1]
-    assert [second["finalize"][name] for name in ("items", "skipped")] == [
-        2,
-        0,
-    ]  # 3 is superseded in the first
+    # Document 3 is superseded in the first file.
+    assert [second["finalize"][name] for name in ("items", "skipped")] == [2, 0]
     assert make_funnel(second) == load_manifest(out)["funnel"]
     before = published_digests(out)
     (out / "manifest.json").unlink()
@@ -172,19 +157,6 @@ def test_metrics_of_a_resumed_run(run_pipeline: RunPipeline, tmp_path: Path) -> 
         assert third[step]["skipped"] == third[step]["items"] == 2
     assert make_funnel(third) == make_funnel(second)
     assert published_digests(out) == before
-
-
-def test_metrics_of_two_workers(run_pipeline: RunPipeline, reference: Path, tmp_path: Path) -> None:
-    """Metrics of two processes equal the manifest and those of one process."""
-    out = tmp_path / "out"
-    steps = run_pipeline("pubmed_to_shards", "--keep-dropped", "--output", out, workers=2)
-    assert load_manifest_steps(out) == steps
-    timed = {"milliseconds", "max_item_ms"}
-    for step, figures in load_manifest_steps(reference).items():
-        assert {name: figures[name] for name in figures.keys() - timed} == {
-            name: steps[step][name] for name in steps[step].keys() - timed
-        }
-    assert published_digests(out) == published_digests(reference)
 
 
 def test_metrics_of_fetched_files_and_ranges(run_pipeline: RunPipeline, tmp_path: Path) -> None:

@@ -34,8 +34,7 @@ from tests.support.outputs import published_digests, remove_run_facts
 from tests.support.paths import PUBMED_SAMPLE
 from tests.support.servers.fake_server import FakeServer
 from tests.support.servers.server_pages import create_pubmed_server
-from tests.support.vocab.block_factories import save_encoder
-from tests.support.vocab.tiny_tokenizers import make_wordpiece
+from tests.support.vocab.tiny_tokenizers import save_character_vocabulary
 
 pytestmark = pytest.mark.thorough  # this file takes minutes
 
@@ -82,11 +81,7 @@ def citations(store: EmulatedStore) -> str:
 
 @pytest.fixture(scope="module")
 def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A vocabulary of single characters, which knows every English word."""
-    folder = tmp_path_factory.mktemp("vocabulary")
-    characters = [chr(code) for code in range(33, 127)]
-    save_encoder(folder, make_wordpiece(*characters, *(f"##{character}" for character in characters)))
-    return folder
+    return save_character_vocabulary(tmp_path_factory.mktemp("vocabulary"))
 
 
 def _upload_object(store: EmulatedStore, name: str, data: bytes) -> None:

@@ -58,8 +58,6 @@ def list_parts_but(*names: str) -> str:
         (("--licences", "all", "--keep-ocr"), DEFAULT_NUMBERS | {3, 7, 11, 17}),
         (("--keep-abstract-only",), DEFAULT_NUMBERS | {18}),
         (("--drop-retracted",), DEFAULT_NUMBERS - {16}),
-        (("--drop-article-types", "correction,letter"), DEFAULT_NUMBERS - {15, 19}),
-        (("--min-words", 150), DEFAULT_NUMBERS - {14, 15, 16, 19}),
         (("--preset", "bio-electra-pp", "--languages", "eng", "--licences", "CC0"), {5}),
         (("--preset", "pubmedbert"), DEFAULT_NUMBERS | {3, 7, 11, 13}),
     ],
@@ -100,55 +98,38 @@ def get_only_sentences(documents: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def test_article_parts_selected_by_the_options(build_documents: BuildDocuments, parts_folder: Path) -> None:
-    all_lines = [
-        *(
-            "Of nothing",
-            "The abstract is short.",
-            "It was seen (Ode, 2011) and again.",
-            "So we have [FORMULA] as was said.",
+    title, abstract, *body = (
+        "Of nothing",
+        "The abstract is short.",
+        "It was seen (Ode, 2011) and again.",
+        "So we have [FORMULA] as was said.",
+    )
+    caption, boilerplate, thanks = "What a figure shows.", "None are declared.", "We thank nobody."
+    every = [title, abstract, *body, caption, boilerplate, thanks]
+    for options, expected in (
+        ((), every),
+        (("--include-parts", "body"), [title, *body]),
+        (("--include-parts", "all", "--no-titles"), [*every[1:], "A referee says so."]),
+        (
+            ("--include-parts", list_parts_but("boilerplate", "caption")),
+            [title, abstract, *body, thanks],
         ),
-        *("What a figure shows.", "None are declared.", "We thank nobody."),
-    ]
-    assert get_only_sentences(build_documents(folder=parts_folder)) == all_lines
-    assert get_only_sentences(build_documents("--include-parts", "body", folder=parts_folder)) == [
-        all_lines[0],
-        *all_lines[2:4],
-    ]
-    assert get_only_sentences(build_documents("--include-parts", "all", folder=parts_folder)) == [
-        *all_lines,
-        "A referee says so.",
-    ]
-    assert get_only_sentences(
-        build_documents("--include-parts", list_parts_but("boilerplate", "caption"), folder=parts_folder)
-    ) == [*all_lines[:4], all_lines[6]]
-    assert get_only_sentences(build_documents("--no-titles", folder=parts_folder)) == all_lines[1:]
+    ):
+        assert get_only_sentences(build_documents(*options, folder=parts_folder)) == expected
 
 
 def test_how_citations_formulas_and_headings_are_written(
     build_documents: BuildDocuments, parts_folder: Path
 ) -> None:
-    assert "It was seen and again." in get_only_sentences(
-        build_documents("--no-author-year-citations", folder=parts_folder)
-    )
-    assert "So we have [formula] as was said." in get_only_sentences(
-        build_documents("--formula", "[formula]", folder=parts_folder)
-    )
-    lines = get_only_sentences(build_documents("--section-labels", folder=parts_folder))
-    assert lines[lines.index("Results") + 1].startswith("It was seen")
+    options = ("--no-author-year-citations", "--formula", "[formula]", "--section-labels")
+    lines = get_only_sentences(build_documents(*options, folder=parts_folder))
+    start = lines.index("Results")
+    assert lines[start + 1 : start + 3] == ["It was seen and again.", "So we have [formula] as was said."]
 
 
 def test_excluded_parts_are_counted(tmp_path: Path, run_pmc: Run, parts_folder: Path) -> None:
-    assert (
-        run_pmc(
-            "--input",
-            parts_folder,
-            "--output",
-            tmp_path / "out",
-            "--include-parts",
-            list_parts_but("boilerplate"),
-        )
-        == 0
-    )
+    options = ("--include-parts", list_parts_but("boilerplate"))
+    assert run_pmc("--input", parts_folder, "--output", tmp_path / "out", *options) == 0
     dropped = load_manifest(tmp_path / "out")["dropped_parts"]
     assert dropped["boilerplate"] == {"documents": 1, "characters": len("None are declared.")}
     assert dropped["sub-article"] == {"documents": 1, "characters": len("A referee says so.")}

@@ -24,7 +24,7 @@ from bioshards.corpus.lifecycle import id_lists
 from bioshards.corpus.lifecycle.decisions import DECISION_SCHEMA
 from tests.support.corpus.identified_documents import make_identified_document
 from tests.support.corpus.jats_articles import article_xml, europepmc_package_xml, write_files
-from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml, write_pubmed_files
 from tests.support.outputs import load_documents, load_manifest, published_digests
 
 pytestmark = pytest.mark.thorough  # this file takes minutes
@@ -48,12 +48,6 @@ def make_citation_with_pmcid(pmid: int) -> str:
 
 def make_citations(*numbers: int) -> list[str]:
     return [citation_xml(number, make_text(number)) for number in numbers]
-
-
-def write_pubmed_files(folder: Path, *contents: bytes) -> Path:
-    return write_files(
-        folder, {f"pubmed26n{number:04d}.xml": content for number, content in enumerate(contents, 1)}
-    )
 
 
 def write_ids_file(folder: Path, *lines: object) -> Path:

@@ -18,7 +18,7 @@ import pytest
 
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import shards
-from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml, write_pubmed_files
 from tests.support.fork_server import run_beam
 from tests.support.outputs import load_documents, load_manifest, published_digests
 
@@ -49,12 +49,11 @@ BAD_FILES = {
 
 def test_bad_files_are_named_and_fail_the_run_at_its_end(tmp_path: Path, run: Run, capsys: Capture) -> None:
     inputs, output = tmp_path / "in", tmp_path / "out"
-    inputs.mkdir()
-    (inputs / "pubmed26n0001.xml").write_bytes(GOOD)
-    messages = {}
-    for number, (data, message) in enumerate(BAD_FILES.values(), 2):
-        messages[str(inputs / f"pubmed26n{number:04d}.xml")] = message
-        (inputs / f"pubmed26n{number:04d}.xml").write_bytes(data)
+    write_pubmed_files(inputs, GOOD, *(data for data, _ in BAD_FILES.values()))
+    messages = {
+        str(inputs / f"pubmed26n{number:04d}.xml"): message
+        for number, (_, message) in enumerate(BAD_FILES.values(), 2)
+    }
     first = min(messages)
     assert run("--input", inputs, "--output", output) == 3
     stderr = capsys.readouterr().err
@@ -101,9 +100,8 @@ def test_a_bad_file_is_the_message_if_there_is_no_other(tmp_path: Path, run: Run
 
 
 def test_limits_of_bad_files_and_bad_records_are_separate(tmp_path: Path, run: Run, capsys: Capture) -> None:
-    (tmp_path / "pubmed26n0001.xml").write_bytes(GOOD[:-30])
     bad_record = b"<Surprise>text</Surprise></PubmedArticleSet>"
-    (tmp_path / "pubmed26n0002.xml").write_bytes(GOOD.replace(b"</PubmedArticleSet>", bad_record))
+    write_pubmed_files(tmp_path, GOOD[:-30], GOOD.replace(b"</PubmedArticleSet>", bad_record))
     arguments = ("--input", tmp_path, "--output", tmp_path / "out")
     assert run(*arguments, "--max-bad-files", 0.5, "--max-rejected", 0) == 3
     stderr = capsys.readouterr().err
@@ -140,9 +138,7 @@ def test_names_of_bad_files_are_printed_on_one_line(tmp_path: Path, run: Run, ca
 
 def test_notices_on_the_inputs_come_before_the_work(tmp_path: Path, run: Run, capsys: Capture) -> None:
     inputs, output = tmp_path / "in", tmp_path / "out"
-    inputs.mkdir()
-    for number in (1, 2, 3, 4):
-        (inputs / f"pubmed26n000{number}.xml").write_bytes(pubmed_set_xml(citation_xml(number)))
+    write_pubmed_files(inputs, *(pubmed_set_xml(citation_xml(number)) for number in (1, 2, 3, 4)))
     assert run("--input", inputs, "--output", output) == 0
     assert "notice" not in capsys.readouterr().err
     (inputs / "pubmed26n0002.xml").unlink()
@@ -188,9 +184,8 @@ def test_names_of_filters_that_match_no_record_are_named_with_the_nearest(
     humans = "<MeshHeadingList><MeshHeading><DescriptorName>Humans</DescriptorName></MeshHeading>"
     record = citation_xml(1).replace("</Article>", f"</Article>{humans}</MeshHeadingList>")
     record = record.replace("</Journal>", "<Title>Letters on Nothing</Title></Journal>")
-    for number in (1, 2):  # a name is to match in one of the files
-        records = [record] if number == 1 else [citation_xml(2)]
-        (tmp_path / f"pubmed26n000{number}.xml").write_bytes(pubmed_set_xml(*records))
+    # A name is to match in one of the files.
+    write_pubmed_files(tmp_path, pubmed_set_xml(record), pubmed_set_xml(citation_xml(2)))
     assert run("--input", tmp_path, "--output", tmp_path / "out", *options) == exit_code
     stderr = capsys.readouterr().err
     assert [message for message in messages if message not in stderr] == []

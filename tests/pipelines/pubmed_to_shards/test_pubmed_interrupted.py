@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from bioshards.pipelines.execution import local_runner, worker
-from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml, write_pubmed_files
 from tests.support.fork_server import kill_repeatedly, run_beam
 from tests.support.outputs import load_documents, load_manifest, published_digests
 
@@ -30,14 +30,12 @@ def test_killed_run_gives_the_same_bytes(tmp_path: Path) -> None:
     Many texts occur under two PMIDs, so that versions and duplicates are decided, and shards finalized, from
     the files of the killed runs.
     """
-    inputs = tmp_path / "in"
-    inputs.mkdir()
+    files = []
     for number in range(1, 9):
         pmids = range(number * 500, number * 500 + 750)
         records = [citation_xml(pmid, f"Some words of {pmid % 2500}. And others here.") for pmid in pmids]
-        (inputs / f"pubmed26n{number:04d}.xml").write_bytes(
-            pubmed_set_xml(*records, deleted=(number * 500 - 7,))
-        )
+        files.append(pubmed_set_xml(*records, deleted=(number * 500 - 7,)))
+    inputs = write_pubmed_files(tmp_path / "in", *files)
     command = ["run", "pubmed_to_shards", "--workers", "2", "--input", str(inputs), "--dedup", "exact"]
     assert run_beam(*command, "--output", tmp_path / "whole").returncode == 0
     assert load_manifest(tmp_path / "whole")["funnel"]["dropped: duplicate"] == 1747
@@ -51,11 +49,11 @@ def test_killed_run_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def _start_run(tmp_path: Path) -> tuple[list[str], subprocess.Popen[str]]:
     """Start a run with two workers on eight files in its own session; return its arguments and process."""
-    source = tmp_path / "in"
-    source.mkdir()
-    for number in range(1, 9):
-        records = [citation_xml(number * 10_000 + pmid, "Some words here. " * 30) for pmid in range(1500)]
-        (source / f"pubmed26n{number:04d}.xml").write_bytes(pubmed_set_xml(*records))
+    files = [
+        pubmed_set_xml(*(citation_xml(start + pmid, "Some words here. " * 30) for pmid in range(1500)))
+        for start in range(10_000, 90_000, 10_000)
+    ]
+    source = write_pubmed_files(tmp_path / "in", *files)
     arguments = ["run", "pubmed_to_shards", "--workers", "2"]
     arguments += ["--input", str(source), "--output", str(tmp_path / "out")]
     return arguments, subprocess.Popen(

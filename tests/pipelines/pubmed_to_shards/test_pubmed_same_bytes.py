@@ -14,7 +14,7 @@ from bioshards.corpus import text_config
 from bioshards.corpus.pubmed import filters
 from bioshards.corpus.xml.decoder import ByteStream, DecodingReport
 from bioshards.pipelines import steps
-from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml, write_pubmed_files
 from tests.support.outputs import load_documents, load_manifest, published_digests
 
 pytestmark = pytest.mark.thorough  # this file takes minutes
@@ -23,11 +23,10 @@ Run = Callable[..., int]
 
 
 def test_the_largest_files_are_read_first(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    inputs = tmp_path / "in"
-    inputs.mkdir()
-    for number, records in ((1, 1), (2, 30), (3, 2)):
-        citations = [citation_xml(100 * number + record) for record in range(records)]
-        (inputs / f"pubmed26n000{number}.xml").write_bytes(pubmed_set_xml(*citations))
+    pmids = (range(100, 101), range(200, 230), range(300, 302))
+    inputs = write_pubmed_files(
+        tmp_path / "in", *(pubmed_set_xml(*map(citation_xml, file)) for file in pmids)
+    )
     order: list[str] = []
     run_step = steps.run_step
 
@@ -45,11 +44,8 @@ def test_the_largest_files_are_read_first(tmp_path: Path, run: Run, monkeypatch:
 
 
 def test_update_rewrites_only_the_affected_shards(tmp_path: Path, run: Run) -> None:
-    inputs = tmp_path / "in"
-    inputs.mkdir()
-    (inputs / "pubmed26n0001.xml").write_bytes(pubmed_set_xml(citation_xml(1), citation_xml(2)))
-    (inputs / "pubmed26n0002.xml").write_bytes(pubmed_set_xml(citation_xml(3), citation_xml(4)))
-    (inputs / "pubmed26n0003.xml").write_bytes(pubmed_set_xml(citation_xml(5)))
+    files = [pubmed_set_xml(*map(citation_xml, pmids)) for pmids in ((1, 2), (3, 4), (5,))]
+    inputs = write_pubmed_files(tmp_path / "in", *files)
     assert run("--input", inputs, "--output", tmp_path / "grown") == 0
     shards = sorted((tmp_path / "grown").glob("data/*.parquet"))
     before = {f"data/{path.name}": (path.stat().st_mtime_ns, path.read_bytes()) for path in shards}
@@ -80,11 +76,9 @@ def test_update_of_a_run_of_an_older_version_counts_its_drop_reasons(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reused work files have a reason that this version does not have: no record is missing in the funnel."""
-    inputs = tmp_path / "in"
-    inputs.mkdir()
     records = [citation_xml(number) for number in range(1, 6)]
     records[1] = records[1].replace("2020", "1999")
-    (inputs / "pubmed26n0001.xml").write_bytes(pubmed_set_xml(*records[:3]))
+    inputs = write_pubmed_files(tmp_path / "in", pubmed_set_xml(*records[:3]))
     arguments = ("--input", inputs, "--published", "2000:", "--output", tmp_path / "out")
     find_reason = text_config.find_common_drop_reason
     with monkeypatch.context() as patched:
@@ -121,11 +115,9 @@ def test_file_that_changes_during_reading_is_a_bad_file(
 def test_file_replaced_with_the_same_size_and_time_is_found_on_request(
     tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    inputs, output = tmp_path / "in", tmp_path / "out"
-    inputs.mkdir()
-    kept, replaced = inputs / "pubmed26n0001.xml", inputs / "pubmed26n0002.xml"
-    kept.write_bytes(pubmed_set_xml(citation_xml(1)))
-    replaced.write_bytes(pubmed_set_xml(citation_xml(2)))
+    output = tmp_path / "out"
+    inputs = write_pubmed_files(tmp_path / "in", *(pubmed_set_xml(citation_xml(pmid)) for pmid in (1, 2)))
+    replaced = inputs / "pubmed26n0002.xml"
     arguments = ("--input", inputs, "--output", output)
     assert run(*arguments) == 0
     status = replaced.stat()

@@ -11,17 +11,16 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from bioshards.corpus.manifest import DocumentsManifest, read_manifest
 from bioshards.corpus.storage.local_storage import LocalStorage
 from bioshards.pipelines import cli, reproduction
-from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml, write_pubmed_files
 from tests.support.outputs import load_manifest, save_manifest
 
 Capture = pytest.CaptureFixture[str]
 
 
 def write_inputs(folder: Path, *texts: str) -> Path:
-    folder.mkdir()
-    for number, text in enumerate(texts, 1):
-        (folder / f"pubmed26n{number:04d}.xml").write_bytes(pubmed_set_xml(citation_xml(number, text)))
-    return folder
+    return write_pubmed_files(
+        folder, *(pubmed_set_xml(citation_xml(number, text)) for number, text in enumerate(texts, 1))
+    )
 
 
 def run(*arguments: str | Path) -> int:

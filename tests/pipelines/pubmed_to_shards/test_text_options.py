@@ -18,7 +18,7 @@ from bioshards.corpus.pubmed.citation import AbstractSection, Citation
 from bioshards.corpus.pubmed.documents import CitationDocumentBuilder
 from bioshards.corpus.pubmed.filters import PubMedConfig
 from bioshards.corpus.text.cleaning import CLEANING_RULES
-from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
+from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml, write_pubmed_files
 from tests.support.fork_server import run_beam
 from tests.support.outputs import load_documents, load_manifest, published_digests
 from tests.support.paths import PUBMED_SAMPLE
@@ -163,15 +163,9 @@ def test_manifest_counts_removed_characters_of_kept_documents(tmp_path: Path, ru
         citation_xml(6, abstract),
         deleted=(6,),
     )
-    for number, data in enumerate((first, second), start=1):
-        (tmp_path / f"pubmed26n000{number}.xml").write_bytes(data)
-    options = (
-        "--ascii-only",
-        "--min-line-characters",
-        5,
-        "--disable-cleaning",
-        list_rules_but("soft-hyphens", "truncation-notes"),
-    )
+    write_pubmed_files(tmp_path, first, second)
+    disabled = list_rules_but("soft-hyphens", "truncation-notes")
+    options = ("--ascii-only", "--min-line-characters", 5, "--disable-cleaning", disabled)
     output = tmp_path / "out"
     arguments = ("--input", tmp_path, *options, "--output", output, "--workers", 2)
     assert run_beam("run", "pubmed_to_shards", *arguments).returncode == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 def citation_xml(
     pmid: int, abstract: str = "One sentence. Another one.", version: int = 1, **fields: str
@@ -22,3 +24,11 @@ def pubmed_set_xml(*records: str, deleted: tuple[int, ...] = ()) -> bytes:
     deletion_xml = f"<DeleteCitation>{deleted_pmids}</DeleteCitation>" if deleted else ""
     articles = "".join(records)
     return f'<?xml version="1.0"?>\n<PubmedArticleSet>{articles}{deletion_xml}</PubmedArticleSet>'.encode()
+
+
+def write_pubmed_files(folder: Path, *contents: bytes) -> Path:
+    """Write files with the names of PubMed's, ``pubmed26n0001.xml`` and so on; return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, content in enumerate(contents, 1):
+        (folder / f"pubmed26n{number:04d}.xml").write_bytes(content)
+    return folder

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import Unigram, WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer, Metaspace
@@ -29,3 +31,12 @@ def make_unigram(*pieces: str) -> Tokenizer:
     tokenizer = Tokenizer(Unigram([("<unk>", 0.0), *((piece, -1.0) for piece in pieces)], unk_id=0))
     tokenizer.pre_tokenizer = Metaspace()
     return tokenizer
+
+
+def save_character_vocabulary(folder: Path) -> Path:
+    """Write a vocabulary of single characters, which knows every English word; return the folder."""
+    characters = [chr(code) for code in range(33, 127)]
+    folder.mkdir(exist_ok=True)
+    tokenizer = make_wordpiece(*characters, *(f"##{character}" for character in characters))
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
