@@ -66,18 +66,10 @@ def test_readme_is_short() -> None:
 
 @pytest.mark.thorough
 def test_site_is_built_without_warnings(tmp_path: Path) -> None:
-    arguments = [
-        "-q",
-        "--fail-on-warning",
-        "-c",
-        str(ROOT / "docs"),
-        "-b",
-        "html",
-        "-d",
-        str(tmp_path / "trees"),
-    ]
-    assert build.main([*arguments, str(ROOT), str(tmp_path / "site")]) == 0
     site = tmp_path / "site"
+    options = ["-q", "--fail-on-warning", "-b", "html"]
+    folders = ["-c", str(ROOT / "docs"), "-d", str(tmp_path / "trees"), str(ROOT), str(site)]
+    assert build.main([*options, *folders]) == 0
     page = (site / "docs" / "index.html").read_text(encoding="utf-8")
     assert "--max-rejected" in (site / "docs" / "options.html").read_text(encoding="utf-8")
     assert "BadFile" in (site / "docs" / "manifest.html").read_text(encoding="utf-8")

@@ -67,9 +67,6 @@ def run_in_subprocess(*arguments: object) -> subprocess.CompletedProcess[str]:
     return run_beam("run", "shards_to_pretraining", *arguments, overrides=SMALL_GROUPS)
 
 
-# Runners
-
-
 # Interrupted runs
 
 

@@ -144,20 +144,8 @@ def test_three_processes_with_other_options_train_like_one(
     pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
     data = pretraining_sets["electra"]
-    options = (
-        "--batch-size",
-        12,
-        "--micro-batch-size",
-        2,
-        "--steps",
-        6,
-        "--adversarial-weight",
-        1.0,
-        "--final-mask-rate",
-        0.25,
-        "--optimizer",
-        "lamb",
-    )
+    batches = ("--batch-size", 12, "--micro-batch-size", 2, "--steps", 6)
+    options = (*batches, "--adversarial-weight", 1.0, "--final-mask-rate", 0.25, "--optimizer", "lamb")
     assert wait_for_exit_codes(start_processes(data, tmp_path / "three", *options, world_size=3)) == [0, 0, 0]
     assert run_trainer(data, tmp_path / "one", *OPTIONS, *options) == 0
     assert_runs_close(tmp_path / "one", tmp_path / "three", 1e-4)

@@ -121,16 +121,7 @@ def test_bioalbert_from_alberts_vocabulary_and_weights(corpora: tuple[Path, Path
     assert unchanged.keys() == weights.keys()
     assert all(torch.equal(unchanged[name], weights[name]) for name in weights)
     assert run_train(data, tmp_path / "run", *start, *STEP_OPTIONS) == 0
-    go_on = (
-        "--preset",
-        "bioalbert-pmc",
-        "--continue-from",
-        tmp_path / "run",
-        "--steps",
-        4,
-        "--warmup",
-        1,
-    )
+    go_on = ("--preset", "bioalbert-pmc", "--continue-from", tmp_path / "run", "--steps", 4, "--warmup", 1)
     assert run_train(articles, tmp_path / "run-pmc", *go_on) == 0
     assert [entry["step"] for entry in load_log(tmp_path / "run-pmc") if entry["split"] == "train"] == [3, 4]
     hf = tmp_path / "run-pmc" / "step-0000004" / "hf"

@@ -85,15 +85,15 @@ def run_with_stops(data: Path, out: Path, *options: object, stop_steps: tuple[in
 def test_all_training_options_resume(
     objective: str, pretraining_sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    """Stopped around the end of an epoch too."""
+    """Stopped in an epoch, around its end, and at the step of a checkpoint."""
     data = pretraining_sets[objective]
     rows = PretrainingDataset(str(data)).rows
     batch = max(size for size in range(2, 9) if rows % size == 0)
     end = rows // batch
     options = ("--steps", end + 5, "--batch-size", batch, *ALL_OPTIONS[objective])
-    options = (*options, "--log-every", 3, "--validate-every", 4, "--save-every", 8)
+    options = (*options, "--log-every", 3, "--validate-every", 4, "--save-every", end)
     assert run_trainer(data, tmp_path / "whole", *options) == 0
-    run_with_stops(data, tmp_path / "halves", *options, stop_steps=(5, end - 1, end, end + 1))
+    run_with_stops(data, tmp_path / "halves", *options, stop_steps=(end - 3, end - 1, end, end + 1))
     assert_same_runs(tmp_path / "whole", tmp_path / "halves")
 
 

@@ -270,27 +270,10 @@ def test_model_learns_more_than_token_frequencies(
     """Losses are below token frequencies (MLM) and the replaced share (RTD), and near chance for pairs.
 
     The order of sentences is random in these abstracts."""
-    options = (
-        "--hidden-size",
-        64,
-        "--intermediate-size",
-        64,
-        "--embedding-size",
-        64,
-        "--generator-hidden-fraction",
-        0.5,
-        "--dropout",
-        0,
-        "--attention-dropout",
-        0,
-        "--steps",
-        250,
-        "--log-every",
-        50,
-        "--save-every",
-        250,
-    )
-    assert run_trainer(topic_sets[family], tmp_path / "out", *options) == 0
+    sizes = ("--hidden-size", 64, "--intermediate-size", 64, "--embedding-size", 64)
+    recipe = ("--generator-hidden-fraction", 0.5, "--dropout", 0, "--attention-dropout", 0)
+    steps = ("--steps", 250, "--log-every", 50, "--save-every", 250)
+    assert run_trainer(topic_sets[family], tmp_path / "out", *sizes, *recipe, *steps) == 0
     *_, last, validation = load_log(tmp_path / "out")
     assert (last["split"], validation["split"]) == ("train", "validation")
     for entry in (last, validation):
