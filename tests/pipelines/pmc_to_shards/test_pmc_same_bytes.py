@@ -58,23 +58,6 @@ def test_update_rewrites_only_the_affected_shards(
     assert "It was mended." in load_documents(tmp_path / "grown")["pmc:PMC30011.1"]["sentences"]
 
 
-def test_newer_version_in_another_container_replaces_the_older_one(tmp_path: Path, run_pmc: Run) -> None:
-    inputs = write_files(
-        tmp_path / "in",
-        {"a.zip": zip_articles({"PMC11.1.xml": article_xml(11), "PMC12.1.xml": article_xml(12)})},
-    )
-    assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
-    write_files(inputs, {"PMC1_PMC20.xml.gz": europepmc_package_xml([article_xml(11, "New. Text.", 2)])})
-    assert run_pmc("--input", inputs, "--output", tmp_path / "grown") == 0
-    assert run_pmc("--input", inputs, "--output", tmp_path / "whole") == 0
-    assert published_digests(tmp_path / "grown") == published_digests(tmp_path / "whole")
-    assert set(load_documents(tmp_path / "grown")) == {"pmc:PMC11.2", "pmc:PMC12.1"}
-    # Without the package, the older version is used again.
-    (inputs / "PMC1_PMC20.xml.gz").unlink()
-    assert run_pmc("--input", inputs, "--output", tmp_path / "grown", "--allow-fewer-inputs") == 0
-    assert set(load_documents(tmp_path / "grown")) == {"pmc:PMC11.1", "pmc:PMC12.1"}
-
-
 def _write_large_input(folder: Path) -> Path:
     """Write ranges, a package and an archive of articles; many texts occur twice."""
     text = "".join(f"<p>Sentence {n} of it is here. Another one is there.</p>" for n in range(40))

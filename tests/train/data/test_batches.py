@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from bioshards.train.batch import Batch
 from bioshards.train.data.loader import collate_rows, compute_token_capacity
+from bioshards.train.data.masking import MaskedRows
 from bioshards.train.data.pretraining_dataset import FlatRows, PretrainingDataset
 from tests.support.train.synthetic_rows import (
     SyntheticRow,
@@ -29,13 +30,6 @@ PAD = 77
 MASK = 4
 
 
-class _Masking(NamedTuple):
-    ids: Any
-    positions: Any
-    targets: Any
-    noise: Any
-
-
 def gather_synthetic(rows: Sequence[SyntheticRow]) -> FlatRows:
     """Return these rows as ``gather_rows`` would."""
     return FlatRows(
@@ -46,7 +40,7 @@ def gather_synthetic(rows: Sequence[SyntheticRow]) -> FlatRows:
     )
 
 
-def mask_randomly(rows: FlatRows, seed: int) -> Any:
+def mask_randomly(rows: FlatRows, seed: int) -> MaskedRows:
     """Mask some positions, except the first of each row."""
     rng = np.random.default_rng(seed)
     ids = rows.ids.astype(np.int64)
@@ -54,7 +48,7 @@ def mask_randomly(rows: FlatRows, seed: int) -> Any:
     positions = np.setdiff1d(positions, rows.offsets)
     targets = ids[positions]
     ids[positions] = MASK
-    return _Masking(ids, positions, targets, rng.random(len(positions), np.float32))
+    return MaskedRows(ids, positions, targets, rng.random(len(positions), np.float32))
 
 
 class SeenRow(NamedTuple):

@@ -129,14 +129,6 @@ def test_error_of_another_vocabulary_names_both(tmp_path: Path) -> None:
     assert VOCABULARY_ORIGIN in message
 
 
-def test_vocabulary_in_another_order_is_refused(tmp_path: Path) -> None:
-    _, size, sha256 = save_vocabulary(tmp_path / "one", make_wordpiece("cell", "gene"))
-    save_vocabulary(tmp_path / "other", make_wordpiece("gene", "cell"))
-    assert "is not the vocabulary of this pretraining set" in read_load_error(
-        tmp_path / "other", size, sha256
-    )
-
-
 def test_vocabulary_without_mask_is_refused(tmp_path: Path) -> None:
     _, size, sha256 = save_vocabulary(tmp_path, make_unigram(*ALBERT))
     assert "has no [MASK]" in read_load_error(tmp_path, size, sha256)

@@ -78,14 +78,6 @@ def test_attention_dropout_applies_only_in_training(layout: str) -> None:
     assert torch.equal(encode_with_seed(1), encode_with_seed(2))
 
 
-def test_embeddings_replace_ids() -> None:
-    for family in FAMILIES:
-        encoder, batch = make_objective(family).encoder, make_flat_batch(random_masked_rows(7))
-        with torch.no_grad():
-            words = encoder.get_input_embeddings()(batch.ids)
-            assert torch.equal(attention.encode(encoder, batch, words), attention.encode(encoder, batch))
-
-
 @settings(max_examples=examples(40))
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(0, 25), st.integers(0, 3))
 def test_pad_and_unpad_indices_are_inverse(sizes: list[int], num_padding: int, num_empty: int) -> None:

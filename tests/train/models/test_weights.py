@@ -91,17 +91,6 @@ def test_encoder_without_heads_gets_new_heads(family: str, tmp_path: Path) -> No
     assert all(torch.equal(value, second.state_dict()[name]) for name, value in first.state_dict().items())
 
 
-def test_new_generator_shares_the_embeddings_of_a_loaded_discriminator(tmp_path: Path) -> None:
-    saved_objective = save_objective("electra", tmp_path)
-    shutil.rmtree(tmp_path / "generator")
-    objective = build_objective(make_recipe("electra"), DatasetInfo(), str(tmp_path))
-    assert isinstance(objective, ElectraObjective)
-    assert isinstance(saved_objective, ElectraObjective)
-    words = objective.generator.electra.embeddings.word_embeddings.weight
-    assert torch.equal(words, saved_objective.discriminator.electra.embeddings.word_embeddings.weight)
-    assert objective.generator.generator_lm_head.weight is words
-
-
 # Errors
 
 
@@ -202,14 +191,20 @@ def test_checkpoint_of_another_casing_is_refused(tmp_path: Path) -> None:
     assert load_lines("bert", model, own) == []
 
 
-def test_missing_generator_is_said(tmp_path: Path) -> None:
+def test_missing_generator_is_said_and_shares_the_embeddings_of_the_discriminator(tmp_path: Path) -> None:
     model, own = tmp_path / "model", write_vocabulary(tmp_path / "own", *WORDS)
-    save_objective("electra", model)
+    saved_objective = save_objective("electra", model)
     write_vocabulary(model, *WORDS)
     assert load_lines("electra", model, own) == []
     shutil.rmtree(model / "generator")
     [line] = load_lines("electra", model, own)
     assert "no folder generator/: the generator starts at random" in line
+    objective = build_objective(make_recipe("electra"), DatasetInfo(), str(model))
+    assert isinstance(objective, ElectraObjective)
+    assert isinstance(saved_objective, ElectraObjective)
+    words = objective.generator.electra.embeddings.word_embeddings.weight
+    assert torch.equal(words, saved_objective.discriminator.electra.embeddings.word_embeddings.weight)
+    assert objective.generator.generator_lm_head.weight is words
 
 
 def test_model_folder_never_runs_its_own_code(tmp_path: Path) -> None:

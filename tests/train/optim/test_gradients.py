@@ -1,4 +1,4 @@
-"""Gradients in one flat tensor: views, clipping, and sums over two processes."""
+"""Gradients in one flat tensor: views and clipping."""
 
 from __future__ import annotations
 
@@ -127,22 +127,6 @@ def test_clipping_equals_that_of_torch(max_norm: float, magnitude: float) -> Non
             torch.testing.assert_close(parameter.grad, plain_parameter.grad)
 
 
-def test_gradients_below_the_norm_are_unchanged() -> None:
-    model = make_net()
-    gradients = FlatGradients(model.named_parameters())
-    model(IDS).backward()
-    before = gradients.flat.clone()
-    norm = gradients.clip(float(before.norm()) * 1.01)
-    assert torch.equal(gradients.flat, before)
-    assert norm.shape == ()
-
-
-def test_gradients_of_zero_stay_zero() -> None:
-    gradients = FlatGradients(make_net().named_parameters())
-    assert float(gradients.clip(1.0)) == 0
-    assert not gradients.flat.any()
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("name", ["embeddings.weight", "head.bias"])
 def test_norm_is_not_finite_if_a_gradient_is_not(value: float, name: str) -> None:
@@ -191,12 +175,3 @@ def test_mixed_dtypes_or_no_parameters_are_refused() -> None:
         FlatGradients(half)
     with pytest.raises(ValueError, match="not none"):
         FlatGradients(Net().requires_grad_(False).named_parameters())
-
-
-def test_all_reduce_in_one_process_changes_nothing() -> None:
-    model = make_net()
-    gradients = FlatGradients(model.named_parameters())
-    model(IDS).backward()
-    before = gradients.flat.clone()
-    gradients.all_reduce()
-    assert torch.equal(gradients.flat, before)

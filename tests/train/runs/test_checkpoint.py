@@ -77,12 +77,6 @@ def test_last_checkpoints_are_kept(keep: int, tmp_path: Path) -> None:
     assert names == [f"step-{step:07d}" for step in steps[-keep:]]
 
 
-def test_lower_keep_removes_more_checkpoints(tmp_path: Path) -> None:
-    save_checkpoints(tmp_path, 1, 2, 3, 4, keep=10)
-    save_checkpoints(tmp_path, 5, keep=2)
-    assert list_names(tmp_path) == ["step-0000004", "step-0000005"]
-
-
 def test_similar_names_are_ignored_and_kept(tmp_path: Path) -> None:
     for name in ("step-000001", "step-0000001.old", "my-step-0000001", "step-000000x", "notes.txt"):
         (tmp_path / name).mkdir()
