@@ -23,7 +23,7 @@ from bioshards.pipelines import cli
 from bioshards.vocab import __main__ as vocab
 from tests.support.corpus.synthetic_documents import make_document, write_document_dir
 from tests.support.outputs import load_manifest
-from tests.support.vocab.tiny_tokenizers import SPECIAL_TOKENS, make_wordpiece
+from tests.support.vocab.tiny_tokenizers import make_wordpiece
 
 NO_TOKENS = "\u200b\u200b"
 """A sentence that BERT's normalisation empties."""
@@ -59,18 +59,13 @@ class UniqueWordCorpus:
         return [*words, "--vocab", self.vocabulary]
 
 
-def write_unique_word_corpus(
-    folder: Path, min_vocabulary_size: int = 0, abstracts: int = 90, articles: int = 10
-) -> UniqueWordCorpus:
+def write_unique_word_corpus(folder: Path) -> UniqueWordCorpus:
     """Write abstracts and articles of words that each occur once and are one token.
 
     There are sentences without tokens, single ones longer than a row, documents of one sentence, one
     document without tokens, and articles with the PMID of an abstract.
-
-    Args:
-        min_vocabulary_size: lower limit of the vocabulary's size; the words are its last entries.
     """
-    rng = random.Random(7)
+    rng, abstracts, articles = random.Random(7), 90, 10
     next_words = (f"w{number}" for number in itertools.count())
 
     def sentence(size: int) -> str:
@@ -103,13 +98,10 @@ def write_unique_word_corpus(
         write_document_dir(folder / "articles", {"PMC1": pmc[:4], "PMC2": pmc[4:]}, "pmc_to_shards"),
     )
     lines = [line for one in (*pubmed, *pmc) for line in one.sentences]
-    used = {next_words for line in lines for next_words in line.split()} - {NO_TOKENS}
-    unused_pieces = [
-        f"idle{number}" for number in range(min_vocabulary_size - len(used) - len(SPECIAL_TOKENS))
-    ]
+    used = {word for line in lines for word in line.split()} - {NO_TOKENS}
     vocabulary = folder / "vocabulary"
     vocabulary.mkdir()
-    pieces = [*unused_pieces, *sorted(used, key=lambda next_words: int(next_words[1:]))]
+    pieces = sorted(used, key=lambda word: int(word[1:]))
     make_wordpiece(*pieces).save(str(vocabulary / "tokenizer.json"))
     return UniqueWordCorpus(folders, vocabulary, (*pubmed, *pmc))
 
