@@ -88,7 +88,7 @@ def test_all_training_options_resume(
     """Stopped in an epoch, around its end, and at the step of a checkpoint."""
     data = pretraining_sets[objective]
     rows = PretrainingDataset(str(data)).rows
-    batch = max(size for size in range(2, 9) if rows % size == 0)
+    batch = max((size for size in range(2, 9) if rows % size == 0), default=8)
     end = rows // batch
     options = ("--steps", end + 5, "--batch-size", batch, *ALL_OPTIONS[objective])
     options = (*options, "--log-every", 3, "--validate-every", 4, "--save-every", end)
