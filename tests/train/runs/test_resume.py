@@ -31,7 +31,6 @@ from tests.support.train.trainer_processes import (
     trainer_options,
 )
 from tests.support.train.trainer_runs import (
-    is_same_state,
     load_log,
     load_reproducible_log,
     load_state,
@@ -110,17 +109,23 @@ def test_run_with_two_threads_resumes(
     assert_same_runs(tmp_path / "whole", tmp_path / "halves")
 
 
-def test_run_that_continues_another_resumes(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("option", "first_step"), [("--continue-from", 13), ("--init-checkpoint", 1)])
+def test_run_that_starts_from_another_resumes_without_it(
+    option: str, first_step: int, pretraining_sets: dict[str, Path], tmp_path: Path
+) -> None:
     """The position in the data counts from the first step of the run, which its checkpoints record."""
-    data = pretraining_sets["electra"]
-    assert run_trainer(data, tmp_path / "before") == 0
-    options = ("--continue-from", tmp_path / "before", "--steps", 24, "--log-every", 1)
+    data, before = pretraining_sets["electra"], tmp_path / "before"
+    assert run_trainer(data, before) == 0
+    origin = before if option == "--continue-from" else last_checkpoint(before) / "hf"
+    options = (option, origin, "--steps", 24, "--log-every", 1)
     assert run_trainer(data, tmp_path / "whole", *options) == 0
-    run_with_stops(data, tmp_path / "halves", *options, stop_steps=(15, 20))
+    with call_after_step(15, send_signal):
+        assert run_trainer(data, tmp_path / "halves", *options) == 130
+    before.rename(tmp_path / "elsewhere")
+    run_with_stops(data, tmp_path / "halves", *options, stop_steps=(20,))
     assert_same_runs(tmp_path / "whole", tmp_path / "halves")
-    assert [entry["step"] for entry in load_log(tmp_path / "halves") if entry["split"] == "train"] == [
-        *range(13, 25)
-    ]
+    steps = [entry["step"] for entry in load_log(tmp_path / "halves") if entry["split"] == "train"]
+    assert steps == [*range(first_step, 25)]
 
 
 def test_run_can_be_stopped_before_the_first_step(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
@@ -326,23 +331,6 @@ def test_steps_after_the_last_checkpoint_are_logged_once(
     assert run_trainer(data, out, *options) == 0
     assert load_reproducible_log(out) == load_reproducible_log(tmp_path / "whole")
     assert_same_runs(tmp_path / "whole", out)
-
-
-@pytest.mark.parametrize("option", ["--continue-from", "--init-checkpoint"])
-def test_run_resumes_without_its_origin(
-    option: str, pretraining_sets: dict[str, Path], tmp_path: Path
-) -> None:
-    data, first, out = pretraining_sets["electra"], tmp_path / "first", tmp_path / "out"
-    assert run_trainer(data, first) == 0
-    origin = first if option == "--continue-from" else first / "step-0000012" / "hf"
-    options = ("--steps", "24", option, origin)
-    assert run_trainer(data, out, *options) == 0
-    before = load_state(out / "step-0000024")
-    shutil.rmtree(out / "step-0000024")
-    (out / "manifest.json").unlink()
-    first.rename(tmp_path / "elsewhere")
-    assert run_trainer(data, out, *options) == 0
-    assert is_same_state(before, load_state(out / "step-0000024"))
 
 
 def test_run_continues_when_its_output_pipe_is_closed(
