@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -122,10 +121,6 @@ def test_manifest_lists_config_inputs_and_outputs(abstracts: Path, tmp_path: Pat
         "documents": 4,
     }
     assert [item["file"] for item in manifest["outputs"]] == ["words.tsv", "validation-words.tsv"]
-    for item in manifest["outputs"]:
-        data = (output / item["file"]).read_bytes()
-        assert item["sha256"] == hashlib.sha256(data).hexdigest()
-        assert (item["bytes"], item["rows"]) == (len(data), data.count(b"\n"))
     assert sorted(manifest["run"]["inputs"]) == sorted([str(abstracts), str(full_text)])
     assert manifest["run"]["command"][:3] == ["beam", "run", "shards_to_words"]
     assert manifest["run"]["started_at"] <= manifest["run"]["finished_at"]

@@ -1,4 +1,4 @@
-"""Tests of ``beam run pmc_to_shards``: documents, funnel, shards, manifest, containers, progress."""
+"""Tests of ``beam run pmc_to_shards``: documents, funnel, shards, manifest, containers."""
 
 from __future__ import annotations
 
@@ -185,16 +185,3 @@ def test_all_containers_give_the_same_documents(tmp_path: Path, run_pmc: Run) ->
 def select_text(document: dict[str, Any]) -> dict[str, Any]:
     """Return the columns that do not name the article."""
     return {name: value for name, value in document.items() if name not in ("id", "pmcid", "origin")}
-
-
-# Progress messages
-
-
-def test_progress_of_many_small_sources_has_few_lines(
-    tmp_path: Path, run_pmc: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_files(tmp_path / "in", {f"PMC{n}0000.xml": article_xml(n * 10_000) for n in range(1, 31)})
-    assert run_pmc("--input", tmp_path / "in", "--output", tmp_path / "out") == 0
-    progress_lines = [line for line in capsys.readouterr().err.splitlines() if "staging: " in line]
-    assert 1 <= len(progress_lines) <= 5
-    assert "30/30 files, 30 records" in progress_lines[-1]

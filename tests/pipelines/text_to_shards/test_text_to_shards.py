@@ -80,18 +80,6 @@ def test_an_update_equals_a_run_from_nothing_with_two_workers(
     assert [item["file"] for item in manifest["inputs"]][-1] == "update.jsonl.gz"
 
 
-def test_near_duplicates_are_dropped(run_text: Run, tmp_path: Path) -> None:
-    words = [f"word{number}" for number in range(100)]
-    texts = [" ".join(words), " ".join([*words[:50], "other", *words[51:]]), " ".join(reversed(words))]
-    path = tmp_path / "a.jsonl"
-    path.write_text(
-        "".join(json.dumps({"id": id_, "text": text}) + "\n" for id_, text in zip("abc", texts, strict=True))
-    )
-    assert run_text("--input", path, "--dedup", "near", "--output", tmp_path / "out") == 0
-    funnel = {"records": 3, "dropped: near-duplicate": 1, "kept": 2}
-    assert load_manifest(tmp_path / "out")["funnel"] == funnel
-
-
 def test_bad_lines_are_kept_aside_and_counted(run_text: Run, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"id": "1", "text": "One."}\n{"id": "1", "text": "Two."}\n')
