@@ -92,9 +92,7 @@ def write_update_file(path: Path, *pmids: int, rejected: bool = False) -> None:
     )
 
 
-def test_metrics_of_all_pipelines_equal_the_manifests(
-    run_pipeline: RunPipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_metrics_of_all_pipelines_equal_the_manifests(run_pipeline: RunPipeline, tmp_path: Path) -> None:
     abstracts, articles = tmp_path / "abstracts", tmp_path / "articles"
     steps = run_pipeline("pubmed_to_shards", "--dedup", "exact", "--output", abstracts, workers=2)
     assert list(steps) == ["stage", "decide", "finalize"]
@@ -110,8 +108,8 @@ def test_metrics_of_all_pipelines_equal_the_manifests(
     assert steps["overlap"]["abstracts"] == load_manifest(articles)["overlap"][0]["rows"]
 
     input_arguments = ("--input", abstracts, "--input", articles)
-    options = ("--validation-fraction", 0.3, "--min-count", 2, "--output", tmp_path / "words")
-    steps = run_pipeline("shards_to_words", *input_arguments, *options)
+    word_options = ("--validation-fraction", 0.3, "--min-count", 2, "--output", tmp_path / "words")
+    steps = run_pipeline("shards_to_words", *input_arguments, *word_options)
     assert load_manifest_steps(tmp_path / "words") == steps
     counts = load_manifest(tmp_path / "words")["counts"]
     assert steps["count"]["documents"] == counts["documents"]

@@ -160,10 +160,10 @@ def test_number_of_workers_changes_no_byte_with_many_options(
     )
     (tmp_path / "ids.txt").write_text("".join(f"PMC99900{number:02d}\n" for number in range(1, 16)))
     assert run_pmc(*options, "--find-overlap-with", reference, "--output", tmp_path / "1") == 0
-    options = (*options, "--find-overlap-with", f"{os.path.relpath(reference)}/")
     inputs = [argument for path in sorted(PMC_SAMPLE.iterdir())[::-1] for argument in ("--input", path)]
     command = ("run", "pmc_to_shards", "--workers", 2, *inputs, *options)
-    completed = run_beam(*command, "--output", tmp_path / "2")
+    overlap = ("--find-overlap-with", f"{os.path.relpath(reference)}/")
+    completed = run_beam(*command, *overlap, "--output", tmp_path / "2")
     assert completed.returncode == 0, completed.stderr
     assert published_digests(tmp_path / "1") == published_digests(tmp_path / "2")
     assert list(load_manifest(tmp_path / "1")["funnel"].items()) == [
