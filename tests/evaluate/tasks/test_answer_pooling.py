@@ -35,6 +35,19 @@ def test_trim_answer(text: str, expected: str) -> None:
     assert trim_answer(text) == expected
 
 
+def test_golden_question_with_three_passages() -> None:
+    candidates = [
+        *(("p53", 0.5), ("the p53 gene", 0.3), ("", 0.2)),
+        *(("P53.", 0.6), ("MDM2", 0.4)),
+        *(("(mdm2)", 0.55), ("gene (TP53", 0.35), ("x" * 101, 0.1)),
+    ]
+    assert pool_answers(candidates) == [
+        ("P53", pytest.approx(1.1)),
+        ("mdm2", pytest.approx(0.95)),
+        ("the p53 gene", 0.3),
+    ]
+
+
 def test_five_best_answers_are_kept_first_of_equals_first() -> None:
     candidates = [(name, 0.25) for name in "abcdefg"]
     assert [text for text, _ in pool_answers(candidates)] == list("abcde")

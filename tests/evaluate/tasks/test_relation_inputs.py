@@ -48,6 +48,21 @@ SAME_END = make_relation("Of alpha beta.", "alpha beta", "beta")
 @pytest.mark.parametrize(
     ("record", "text"),
     [
+        (APART, "@CHEMICAL$ blocks the kinase @GENE$."),
+        (NESTED, "A @CHEM-GENE$ complex formed."),
+        (CROSSED, "Of @DRUG-DRUG$."),
+        (SAME, "Only @DRUG-DRUG$ here."),
+        (TOUCHING, "Of @DRUG$@DRUG$."),
+        (SAME_START, "Of @CHEM-GENE$."),
+    ],
+)
+def test_placeholders_replace_entities(record: Relation, text: str) -> None:
+    assert build_relation_input(record, "placeholders").text == text
+
+
+@pytest.mark.parametrize(
+    ("record", "text"),
+    [
         (APART, "[E1] Lorazine [/E1] blocks the kinase [E2] GLP9 [/E2]."),
         (NESTED, "A [E1] GLP9-[E2] lorazine [/E2] [/E1] complex formed."),
         (CROSSED, "Of [E1] alpha [E2] beta [/E1] gamma [/E2]."),

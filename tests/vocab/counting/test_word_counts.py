@@ -38,6 +38,13 @@ def make_batch(
     )
 
 
+def test_words_are_counted_as_written() -> None:
+    documents = [["IL-6 binds.", "Il-6"], ["β, 中文"]]
+    words = Counter(["IL", "-", "6", "binds", ".", "Il", "-", "6", "β", ",", "中", "文"])
+    found = word_counts.count_words([make_batch(documents)], CountConfig())
+    assert found == WordCounts(words, Counter(), 2, 0)
+
+
 def test_words_between_white_space_keep_their_marks() -> None:
     found = word_counts.count_words([make_batch([["(IL-6), a\u00a0b IL-6"]])], CountConfig("white-space"))
     assert found.words == {"(IL-6),": 1, "a": 1, "b": 1, "IL-6": 1}
