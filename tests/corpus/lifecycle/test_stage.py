@@ -127,6 +127,18 @@ def test_group_of_articles_is_staged(tmp_path: Path) -> None:
     assert reject["raw"].encode() == small_article(2, "&nonesuch;")
 
 
+@pytest.mark.parametrize("dedup", ["none", "near"])
+def test_what_is_compared_is_staged_for_its_dedup(tmp_path: Path, dedup: Literal["none", "near"]) -> None:
+    job = make_shards_job(tmp_path / "out", KEEP_EVERYTHING, dedup=dedup)
+    [source] = discover(FILES, [str(write_files(tmp_path / "in", {"PMC1.xml": small_article(1)}))])
+    stage.stage_source(job, source)
+    names = {Path(name).suffix: name for name in read_staged(tmp_path / "out")}
+    assert names.keys() == {".arrow", ".json", ".keys"} | ({".signatures"} if dedup == "near" else set())
+    if dedup == "near":
+        with pa.OSFile(f"{tmp_path}/out/.bioshards/staged/{names['.signatures']}") as file:
+            assert pa.ipc.open_file(file).read_all()["id"].to_pylist() == ["pmc:PMC1.1"]
+
+
 def test_records_are_noted_for_the_progress_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document_schema, "BATCH_ROWS", 2)
     articles = {f"PMC{number}.xml": small_article(number) for number in range(1, 6)}
