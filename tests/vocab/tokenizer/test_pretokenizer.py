@@ -28,6 +28,15 @@ def split_with_library(text: str, casing: Casing) -> list[str]:
     return [word for word, _ in words]
 
 
+@pytest.mark.parametrize("casing", CASINGS)
+def test_ideographs_are_words_and_control_characters_are_left_out(casing: Casing) -> None:
+    pretokenize = Pretokenizer(casing)
+    assert pretokenize("\u4e2dx\u6587") == ["\u4e2d", "x", "\u6587"]
+    assert pretokenize("a\u200bb\x00c") == ["abc"]
+    assert pretokenize("a\u00a0b") == ["a", "b"]
+    assert pretokenize("") == []
+
+
 def test_lower_case_and_accents_are_independent() -> None:
     assert Pretokenizer(Casing())("Ménière") == ["Ménière"]
     assert Pretokenizer(Casing(lower_case=True))("Ménière") == ["ménière"]

@@ -41,6 +41,14 @@ def test_seeds_equal_brute_force_count(counts: dict[str, int], max_length: int, 
     assert find_seeds(words, max_length, limit) == count_seeds_by_brute_force(words, max_length, limit)
 
 
+@given(WORDS, st.integers(2, 7))
+def test_limited_seeds_are_the_first_of_all(counts: dict[str, int], max_length: int) -> None:
+    words = list(counts.items())
+    all_seeds = find_seeds(words, max_length)
+    for limit in range(1, len(all_seeds) + 1, 9):
+        assert find_seeds(words, max_length, limit) == all_seeds[:limit]
+
+
 def test_counts_beyond_32_bits_are_exact() -> None:
     assert find_seeds([("ab", 2**40), ("b", 2**40 + 1)], 16)[:2] == [("▁ab", 2**40), ("▁b", 2**40 + 1)]
 
