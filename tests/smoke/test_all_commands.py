@@ -44,7 +44,7 @@ def run_pipeline(*arguments: object) -> None:
     assert completed.returncode == 0, f"{arguments}\n{completed.stdout}\n{completed.stderr}"
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_abstracts_to_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     abstracts, articles, texts, words, vocabulary, rows, run, scores = (
