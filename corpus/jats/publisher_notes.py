@@ -87,6 +87,8 @@ _PUBLISHER = re.compile(
       | the \s full \s contents \s of \s the \s supplement \s are \s available
       | no \s additional \s information \s is \s available \s for \s this \s (?: article | paper )
       | the \s costs? \s of \s publication \s of \s this \s article \s (?: was | were ) \s defrayed
+      | the \s original \s version \s of \s this \s article \s has \s been \s (?: corrected | updated ) \W* $
+      | open \s access \s publishing \s facilitated \s by \s .{1,160} \s agreement \W* $
       | this \s article \s must \s therefore \s be \s hereby \s marked
       | a \s previous \s version \s of \s this \s article \s appeared \s as \s an \s early \s online
       | the \s (?: raw \s )? data \s for \s .{1,30} \s (?: has | have ) \s been \s added \s in \s this
@@ -269,7 +271,7 @@ _END_OF_AUTHORS = re.compile(r"(?:\bet al|\b[A-Z]{1,3}|\.[A-Z])\.\Z")
 _PANEL_INSIDE = re.compile(r"\. \(?[A-Za-z](?:[,–-] ?[A-Za-z])?\) |\w \([A-Za-z]\) [A-Z]")
 """A panel that the splitter joins with the credit before it: "Wiley-VCH GmbH. (D) Gulls"."""
 _MAX_CREDIT: Final = 300
-_MAX_TITLE_SENTENCES: Final = 2
+_MAX_TITLE_SENTENCES: Final = 3
 """Sentences of a title and a journal between authors and the year of a work."""
 _CREDIT_WORD_LIST: Final = "BioRender dapted eprinted eproduced epublished eused odified ource:"
 _CREDIT_WORDS: Final = tuple(_CREDIT_WORD_LIST.split())
@@ -309,6 +311,8 @@ _PUBLISHER_FOOTNOTE = re.compile(
   | article \s (?: and \s publication \s date \s are \s at
       | published \s online \s (?: ahead \s of | before ) \s print ) \b .{1,120}
   | article \s url: \s \S{1,200}
+  | (?: please \s )? address \s (?: all \s )? (?: correspondence | reprint \s requests? ) \s to \b .{1,250}
+  | \W? corresponding \s author \b (?: .{1,250} \b e-?mail \b .{1,99} )?
   | \W? the \s copyright \s line \s for \s this \s article \s was \s changed \s on \s .{1,99}
     """,
     _FLAGS,
@@ -343,7 +347,7 @@ _TAIL: Final = 300
 _SENTENCE_START = re.compile(
     r"""
     (?: the \s )? (?: creative | data | raw \s data | full | images | use, | costs? | manuscript | opinions
-        | publisher
+        | original \s version | publisher
         | statements | views | reviewer | handling | supp | addi | elec | on-?line | foll )
   | this \s (?: is \s an?
         | (?: \w+ \s )? (?: article | licen | manuscript | material | paper | publication | work ) )

@@ -445,11 +445,14 @@ class _ArticleWalker:
         self._walk_under_title(section, part, headings, title)
         if part == "boilerplate" and text_rules.is_supplement_title(title):
             self._clean_captions(first_block, (*headings, title), is_supplement=True)
-        if section_type == "associated-data":
+        if section_type == "associated-data" or title == "Abstract":
             self._drop_repetitions(first_block)
 
     def _drop_repetitions(self, first_block: int) -> None:
-        """Drop the blocks that repeat others of the article: PMC adds a section of data and supplements."""
+        """Drop the blocks that repeat others of the article.
+
+        PMC adds a section of data and supplements, and a body may begin with the abstract.
+        """
         texts = {block.text for block in self.blocks[:first_block]}
         added = self.blocks[first_block:]
         self.blocks[first_block:] = [block for block in added if block.text not in texts]
