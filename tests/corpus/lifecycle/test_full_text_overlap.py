@@ -202,7 +202,7 @@ def finished_dirs(tmp_path: Path) -> tuple[str, str]:
     """The directories of abstracts and of articles with three of them, with the overlap file."""
     abstracts = write_finished_dir(tmp_path / "abstracts", "pubmed_to_shards", SAMPLE_ABSTRACTS)
     articles = write_finished_dir(tmp_path / "full", "pmc_to_shards", SAMPLE_ARTICLES)
-    write_overlap(articles, abstracts)
+    assert write_overlap(articles, abstracts).rows == 3
     return abstracts, articles
 
 
