@@ -40,6 +40,8 @@ RESERVED_MARKS: Final = (CITATION_MARK, REMOVAL_MARK, GAP_MARK, NOTE_FRAME, FORM
 
 LINK_SIGN: Final = "▶"
 """Sign of a link after the year of a reference, in the journals of crystallography."""
+LINK_WITHOUT_NUMBER: Final = "[Link]"
+"""What PMC writes for a link to a reference, a supplement or a statement whose number it does not know."""
 CITATION_XREF_TYPES: Final = frozenset({"bibr", "ref"})
 """Values of ``ref-type`` of an ``xref`` to the reference list."""
 

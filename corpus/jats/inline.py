@@ -227,7 +227,9 @@ def _append_blank(_: etree._Element, pieces: TextPieces) -> None:
 def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
     ref_type = xref.get("ref-type")
     text = _join_marked_text(xref).replace(NOTE_FRAME, "")
-    if ref_type in CITATION_XREF_TYPES or not ref_type:
+    if text.strip() == in_text_marks.LINK_WITHOUT_NUMBER:
+        text = CITATION_MARK
+    elif ref_type in CITATION_XREF_TYPES or not ref_type:
         if in_text_marks.is_numeric_citation(text.replace(CITATION_MARK, "")):
             if ref_type or not (
                 _NON_CITATION_ID.match(xref.get("rid", ""))

@@ -30,6 +30,7 @@ from bioshards.corpus.jats.in_text_marks import (
     HEADING_FRAME,
     HEADING_REFERENCE,
     LINK_SIGN,
+    LINK_WITHOUT_NUMBER,
     REMOVAL_MARK,
     REMOVAL_REFERENCE,
 )
@@ -333,18 +334,14 @@ def _has_indented_script(text: str) -> bool:
     return position >= 0
 
 
-_LINK_WITHOUT_NUMBER: Final = "[Link]"
-"""What PMC writes for a link to a supplement or a statement whose number it does not know."""
-
-
 def _flatten_xref(xref: re.Match[str]) -> str:
     ref_type, plain_text, superscript = xref.groups()
     text: str = superscript if plain_text is None else plain_text
+    if text == LINK_WITHOUT_NUMBER:
+        return CITATION_REFERENCE
     if ref_type in CITATION_XREF_TYPES:
         flat_text = _flatten_citation(text)
         return xref[0] if flat_text is None else flat_text
-    if text == _LINK_WITHOUT_NUMBER:
-        return CITATION_REFERENCE
     return text if ref_type in _TEXT_XREF_TYPES else xref[0]
 
 
