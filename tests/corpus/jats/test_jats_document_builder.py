@@ -158,7 +158,16 @@ def test_sections_of_blocks(blocks: list[TextBlock], sections: list[str], remove
     assert document.removed_characters == removed
 
 
-def test_what_is_left_out_is_not_cleaned_and_a_builder_can_be_used_again() -> None:
+def test_options_of_lines_and_parts() -> None:
+    text = "We saw β. Not so. It is so."
+    document = build_document([body(text, "A")], lower_case=True, ascii_only=True)
+    assert document.sentences == ["we saw .", "not so.", "it is so."]
+    assert (document.num_words, document.num_characters) == (3 + 2 + 3, 8 + 7 + 9)
+    assert document.removed_characters == {"ascii-only": 1}
+    assert build_document([body("We saw", "A"), body("it", "A")], splitter="none").sentences == [
+        "We saw",
+        "it",
+    ]
     dropped = TextBlock("footnote", ("N\u00ad",), "A\u00adb.")
     document = build_document([TITLE, dropped, BLOCKS[3]], parts=("body",))
     assert document.removed_characters == {f"{DROPPED_PART_PREFIX}footnote": 4}, "it is not cleaned"

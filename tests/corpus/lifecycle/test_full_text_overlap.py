@@ -222,6 +222,23 @@ def write_overlap(articles_dir: str, abstracts_dir: str) -> OverlapFile:
     )
 
 
+def test_overlap_file_is_reproducible(finished_dirs: tuple[str, str]) -> None:
+    abstracts, articles = finished_dirs
+    before = Path(articles, full_text_overlap.FILE_NAME).read_bytes()
+    overlap_file = write_overlap(articles, abstracts)
+    assert Path(articles, full_text_overlap.FILE_NAME).read_bytes() == before
+    assert (overlap_file.file, overlap_file.rows, overlap_file.bytes) == (
+        full_text_overlap.FILE_NAME,
+        3,
+        len(before),
+    )
+    with (
+        pa.memory_map(f"{articles}/{full_text_overlap.FILE_NAME}") as file,
+        pa.ipc.open_stream(file) as stream,
+    ):
+        assert stream.read_all().num_rows == 3
+
+
 def test_directory_without_abstracts_is_refused(finished_dirs: tuple[str, str]) -> None:
     for function in (full_text_overlap.digest_abstracts, full_text_overlap.list_abstract_shards):
         with pytest.raises(
