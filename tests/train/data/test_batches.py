@@ -134,7 +134,8 @@ def test_flat_layout(rows: list[SyntheticRow], seed: int, constant_tokens: int, 
     """A constant layout has two shapes: the constant one, and the padded size for batches that exceed it."""
     gathered, num_rows = gather_synthetic(rows), len(rows)
     masking, num_tokens = mask_randomly(gathered, seed), len(gathered.ids)
-    batch = collate_rows(gathered, masking, PAD, LENGTH, constant_tokens, constant_masked)
+    constant = {"constant_tokens": constant_tokens} if constant_tokens else {}  # the default is none
+    batch = collate_rows(gathered, masking, PAD, LENGTH, **constant, constant_masked=constant_masked)
     if constant_tokens:
         size = padding = constant_tokens if num_tokens <= constant_tokens else num_rows * LENGTH
     else:
