@@ -32,6 +32,7 @@ from tests.support.corpus.pubmed_xml import citation_xml, pubmed_set_xml
 from tests.support.distributions import build_distributions
 from tests.support.outputs import published_digests, remove_run_facts
 from tests.support.paths import PUBMED_SAMPLE
+from tests.support.servers.fake_pmc_bucket import FakeArticle, create_bucket
 from tests.support.servers.fake_server import FakeServer
 from tests.support.servers.server_pages import create_pubmed_server
 from tests.support.vocab.tiny_tokenizers import save_character_vocabulary
@@ -223,25 +224,57 @@ def test_denied_job_listing_stops_the_run_before_writing(
 # What a job says
 
 
+@pytest.fixture(scope="module")
+def abstracts(store: EmulatedStore, citations: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The sample's documents, in the store."""
+    folder = tmp_path_factory.mktemp("abstracts")
+    assert cli.main(["run", "pubmed_to_shards", "--workers", "1", "--output", str(folder)]) == 0
+    for path in [*folder.glob("*.json"), *folder.glob("*.arrow")]:
+        _upload_object(store, f"documents/{path.name}", path.read_bytes())
+    return f"{store.url}/documents"
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeServer]:
+    root = tmp_path_factory.mktemp("servers")
+    files = {f"pubmed26n{number:04d}.xml.gz": pubmed_set_xml(citation_xml(number)) for number in range(1, 8)}
+    create_pubmed_server(root, files, {})
+    create_bucket(root / "bucket", [FakeArticle(1200001)], "2026-09-01")
+    with FakeServer(root) as server:
+        yield server
+
+
 @pytest.mark.parametrize(
-    ("pipeline", "output_option", "workers"), [("pubmed_to_shards", "--output", 2), ("fetch", "--mirror", 1)]
+    ("pipeline", "workers"),
+    [
+        ("pubmed_to_shards", 2),
+        ("pmc_to_shards", 1),
+        ("shards_to_words", 1),
+        ("shards_to_pretraining", 1),
+        ("fetch", 1),
+    ],
 )
-def test_job_that_downloads_has_the_default_settings(
+def test_job_of_every_pipeline_has_the_default_settings(
     store: EmulatedStore,
     service: FakeDataflow,
+    servers: FakeServer,
+    abstracts: str,
+    vocabulary: Path,
     pipeline: str,
-    output_option: str,
     workers: int,
-    tmp_path: Path,
 ) -> None:
-    """test_dry_run.py has the graphs of all pipelines."""
     output = f"{store.url}/{pipeline}/out"
     service.failure_message = "the job is looked at, and not run"
-    files = {f"pubmed26n{number:04d}.xml.gz": pubmed_set_xml(citation_xml(number)) for number in range(1, 8)}
-    create_pubmed_server(tmp_path / "servers", files, {})
-    with FakeServer(tmp_path / "servers") as server:
-        source = ("--input", "pubmed:", "--pubmed-url", f"{server.url}pubmed/")
-        assert cli.main(["run", pipeline, *source, output_option, output, *service.options]) == 1
+    arguments = {
+        "pubmed_to_shards": ["--input", "pubmed:", "--pubmed-url", f"{servers.url}pubmed/"],
+        "pmc_to_shards": ["--input", "pmc:", "--pmc-url", f"{servers.url}bucket/"],
+        "shards_to_words": ["--input", abstracts],
+        "shards_to_pretraining": ["--input", abstracts, "--vocab", str(vocabulary), *PRETRAINING_OPTIONS],
+        "fetch": ["--input", "pubmed:", "--pubmed-url", f"{servers.url}pubmed/", "--mirror", output],
+    }[pipeline]
+    arguments += [] if pipeline == "fetch" else ["--output", output]
+
+    assert cli.main(["run", pipeline, *arguments, *service.options]) == 1
     [job] = service.jobs.values()
     [pool] = job["environment"]["workerPools"]
     assert pool["machineType"] == settings.MACHINE_TYPE
@@ -254,7 +287,8 @@ def test_job_that_downloads_has_the_default_settings(
     assert job["name"] == settings.make_job_name(JobSpec(pipeline, output, 1))
     staged = {package["name"] for package in pool["packages"]}
     assert staged == {service.wheel.name, "extra_packages.txt", "requirements.txt"}
-    _assert_downloads_are_bounded(RemoteStorage(StoreOptions()), job)
+    if pipeline in ("pubmed_to_shards", "fetch"):
+        _assert_downloads_are_bounded(RemoteStorage(StoreOptions()), job)
 
 
 def _assert_downloads_are_bounded(files: RemoteStorage, job: dict[str, Any]) -> None:
