@@ -7,6 +7,7 @@ before a capital it is a boundary. All other candidates are classified by the wo
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from typing import Final
@@ -28,7 +29,7 @@ BOUNDARY_CANDIDATE: Final = re.compile(rf"[.!?] {_CLOSING_MARKS}", re.VERBOSE)
 _FULL_STOP: Final = re.compile(rf"\. {_CLOSING_MARKS}", re.VERBOSE)
 """The same for full stops only: twice as fast, as the regular expression starts with one character."""
 
-_OTHER_STOPS: Final = "。！？．｡।॥؟۔።։။"
+_OTHER_STOPS: Final = frozenset("。！？．｡।॥؟۔።։။")
 """Full stops, question and exclamation marks of Chinese, Japanese, Devanagari, Arabic, Urdu, Ethiopic,
 Armenian and Burmese."""
 _OTHER_BOUNDARY: Final = re.compile(
@@ -74,6 +75,8 @@ PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n")
 _SPACES: Final = frozenset(filter(str.isspace, map(chr, range(0x3001)))) - {" "}
 """All white space but the blank."""
 _VISIBLE_ASCII: Final = bytes(range(0x20, 0x7F))
+_MAX_REMEMBERED: Final = 10_000
+"""Characters of a text whose unusual ones are remembered: longer ones would fill the memory."""
 
 
 def collapse_whitespace(text: str) -> str:
@@ -83,13 +86,27 @@ def collapse_whitespace(text: str) -> str:
         if has_line_break or "\x1c" in text or "\x1d" in text or "\x1e" in text or "\x1f" in text:
             return " ".join(text.split())
     else:
-        unusual_bytes = text.encode(errors="surrogatepass").translate(None, _VISIBLE_ASCII)
-        unusual = unusual_bytes.decode(errors="surrogatepass")
+        unusual = extract_unusual(text)
         if not unusual.isprintable():
             # Replacing the few kinds of spaces takes a fifth of the time of splitting at every blank.
             for space in _SPACES.intersection(unusual):
                 text = text.replace(space, " ")
     return " ".join(text.split()) if "  " in text else text.strip()
+
+
+def extract_unusual(text: str) -> str:
+    """Return the characters of a text that are neither blanks nor visible ASCII.
+
+    They are those of the last paragraphs, as three questions are asked about each: on its white space, on
+    what is to be cleaned, and on stops of other scripts.
+    """
+    return _extract(text) if len(text) <= _MAX_REMEMBERED else _extract.__wrapped__(text)
+
+
+@functools.lru_cache(maxsize=1 << 8)
+def _extract(text: str) -> str:
+    unusual = text.encode(errors="surrogatepass").translate(None, _VISIBLE_ASCII)
+    return unusual.decode(errors="surrogatepass")
 
 
 def count_line_words(line: str) -> int:
@@ -140,12 +157,8 @@ def _find_spans(text: str, sentences: list[str]) -> list[tuple[int, int]]:
 
 
 def _has_other_stop(text: str) -> bool:
-    """Return True if a text has a stop of another script: a search for each takes least time."""
-    if not text.isascii():
-        for stop in _OTHER_STOPS:  # any() takes twice the time
-            if stop in text:
-                return True
-    return False
+    """Return True if a text has a stop of another script."""
+    return not text.isascii() and not _OTHER_STOPS.isdisjoint(extract_unusual(text))
 
 
 def split_line(text: str) -> list[str]:
@@ -166,6 +179,7 @@ def _split_at_stops(text: str) -> list[str]:
     start = 0
     pattern = BOUNDARY_CANDIDATE if "?" in text or "!" in text else _FULL_STOP
     classes, certain_classes, capitals = CLASS_BEFORE_STOP, CERTAIN_CLASSES, CAPITALS
+    closing = text.find(")")  # the next one; -1 if there is none
     for match in pattern.finditer(text):
         stop, after = match.span()
         if stop < start:
@@ -184,9 +198,10 @@ def _split_at_stops(text: str) -> list[str]:
                 and _SERIES_NUMBER.search(text, max(start, stop - _MAX_SERIES_NUMBER), stop)
             ):
                 continue
-            closing = text.find(")", after, after + _MAX_BRACKET_REST)
+            if 0 <= closing < after:
+                closing = text.find(")", after)
             if (
-                closing > 0
+                after <= closing < after + _MAX_BRACKET_REST
                 and text.find("(", after, closing) < 0
                 and _is_in_bracket(text, start, after, closing)
             ):

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from bioshards.corpus.errors import InvalidValueError, suggest_nearest
+from bioshards.corpus.sentences import extract_unusual
 from bioshards.corpus.sentences.boundary_model import CLASS_BEFORE_STOP
 from bioshards.corpus.text import labels, notices
 from bioshards.corpus.xml import element_text
@@ -139,24 +140,18 @@ _WIDE_SPACES: Final = frozenset("\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | se
 """Spaces with a width, which become blanks: 10 % of all abstracts have one."""
 _COMBINING_MARKS: Final = "\u0300-\u036f"
 _RULE_CHARACTERS: Final = "".join(characters for characters, _ in _CHARACTER_RULES.values())
-_UNUSUAL_CHARACTERS = re.compile(
+_UNCLEAN_CHARACTERS = re.compile(
     f"[{_RULE_CHARACTERS}{''.join(_WIDE_SPACES)}{_COMBINING_MARKS}]|{MOJIBAKE.pattern}"
 )
-_ASCII_BYTES: Final = bytes(range(0x7F))
 
 
-def _extract_non_ascii(text: str) -> str:
-    """Return the characters of a text that are U+007F or above; a cheap prefilter."""
-    return text.encode().translate(None, _ASCII_BYTES).decode()
-
-
-def _is_unusual(non_ascii: str) -> bool:
-    """Return False if no character rule changes a text with these characters beyond ASCII.
+def _is_unclean(unusual: str) -> bool:
+    """Return False if no character rule changes a text with these unusual characters.
 
     Without the ASCII between them, marks follow other letters. Marks that combine with ASCII letters count as
-    unusual; others can only look less normalised than they are.
+    unclean; others can only look less normalised than they are.
     """
-    return bool(_UNUSUAL_CHARACTERS.search(non_ascii)) or not unicodedata.is_normalized("NFC", non_ascii)
+    return bool(_UNCLEAN_CHARACTERS.search(unusual)) or not unicodedata.is_normalized("NFC", unusual)
 
 
 # Escaped markup: tags that came as text, HTML or JATS that a publisher escaped, or put into CDATA.
@@ -338,21 +333,21 @@ class Cleaner:
 
     def clean_text(self, text: str, removed_characters: dict[str, int]) -> str:
         """Apply the character rules to a text."""
-        non_ascii = _extract_non_ascii(text)
-        if not _is_unusual(non_ascii):
+        unusual = extract_unusual(text)
+        if not _is_unclean(unusual):
             return text
-        if "mojibake" in self._enabled and MOJIBAKE.search(non_ascii):
+        if "mojibake" in self._enabled and MOJIBAKE.search(unusual):
             text = _count_change("mojibake", text, mend_mojibake(text), removed_characters)
-            non_ascii = _extract_non_ascii(text)
-        if "spaces" in self._enabled and (wide_spaces := _WIDE_SPACES.intersection(non_ascii)):
+            unusual = extract_unusual(text)
+        if "spaces" in self._enabled and (wide_spaces := _WIDE_SPACES.intersection(unusual)):
             _add_to_count(removed_characters, "spaces", 0)
             for space in wide_spaces:
                 text = text.replace(space, " ")
-                non_ascii = non_ascii.replace(space, "")
-            if not _is_unusual(non_ascii):  # most texts with a wide space have nothing else
+                unusual = unusual.replace(space, "")
+            if not _is_unclean(unusual):  # most texts with a wide space have nothing else
                 return text
         for rule_name, pattern, replacement in self._character_rules:
-            if pattern.search(non_ascii):
+            if pattern.search(unusual):
                 text = _count_change(rule_name, text, pattern.sub(replacement, text), removed_characters)
         if "nfc" in self._enabled:
             text = _count_change("nfc", text, unicodedata.normalize("NFC", text), removed_characters)
