@@ -89,9 +89,9 @@ _MAX_CITATION_LENGTH: Final = 200  # characters of a reference's numbers
 _MARKED_BRACKET = re.compile(
     rf"[(\[][^()\[\]{CITATION_MARK}{REMOVAL_MARK}]*[{CITATION_MARK}{REMOVAL_MARK}][^()\[\]]*[)\]]"
 )
-_NUMERIC_BRACKETS: Final = tuple(
-    (opening, re.compile(rf"{re.escape(opening)}[\d\s,;•{CITATION_MARK}{_DASHES}]*+[)\]]"))
-    for opening in (f"({CITATION_MARK}", f"[{CITATION_MARK}")
+_NUMERIC_ROUND_BRACKET, _NUMERIC_SQUARE_BRACKET = (
+    re.compile(rf"{opening}{CITATION_MARK}[\d\s,;•{CITATION_MARK}{_DASHES}]*+[)\]]")
+    for opening in (r"\(", r"\[")
 )
 """Most brackets by their first two characters."""
 _INTRODUCTION_WORDS = re.compile(
@@ -150,18 +150,24 @@ _BESIDE_CITATION = re.compile(
     rf"(?:\[\d{{1,3}}\]\s?){{1,4}}+(?=\[{CITATION_MARK})|(?<={CITATION_MARK}\])(?:\s?\[\d{{1,3}}\]){{1,4}}+"
 )
 """Numbers in brackets that have no link, beside a citation that has: "gulls [45] [2]"."""
+_ADJACENT_BRACKETS = re.compile(r"\] ?\[")
 _STRIPPED_IN_BRACKET: Final = " \t\n,;:"
 
 
 def remove_marks(text: str) -> str:
     """Remove the marks, and the brackets that become empty."""
-    for separator in _BRACKETED_SEPARATORS:
-        text = text.replace(separator, CITATION_MARK)
-    if f"] [{CITATION_MARK}" in text or f"][{CITATION_MARK}" in text or f"{CITATION_MARK}] [" in text:
+    # A search for one character is ten times as fast as one for two.
+    has_round_bracket = "(" in text and f"({CITATION_MARK}" in text
+    has_square_bracket = "[" in text
+    if has_round_bracket:
+        for separator in _BRACKETED_SEPARATORS:
+            text = text.replace(separator, CITATION_MARK)
+    if has_square_bracket and _ADJACENT_BRACKETS.search(text):
         text = _BESIDE_CITATION.sub("", text)
-    for opening, pattern in _NUMERIC_BRACKETS:
-        if opening in text:
-            text = pattern.sub(CITATION_MARK, text)
+    if has_round_bracket:
+        text = _NUMERIC_ROUND_BRACKET.sub(CITATION_MARK, text)
+    if has_square_bracket:
+        text = _NUMERIC_SQUARE_BRACKET.sub(CITATION_MARK, text)
     for _ in range(_MAX_BRACKET_DEPTH if "(" in text or "[" in text else 0):
         cleaned = text
         for mark in (CITATION_MARK, REMOVAL_MARK):
@@ -257,11 +263,12 @@ def _close_gaps(text: str) -> str:
                 else ""
             )
         before = text[max(position, start - _LOOKBACK_CHARACTERS) : start].rstrip()
-        last_word = before[max(before.rfind(" "), before.rfind("\n")) + 1 :]
+        last_word = before.replace("\n", " ").rpartition(" ")[2]
         is_noun = CITATION_MARK in run[0] and (
             (last_word.lower().strip("([.,") in _LAST_WORDS and _is_governed(before, text, run, end))
             or (
                 right_character.islower()
+                and before[-1:] in ".!?"  # or it is empty; the pattern is slower
                 and _SENTENCE_END.search(before)
                 and not before.endswith("al.")
                 and _VERB_AFTER_SUBJECT.match(text, end)

@@ -120,18 +120,18 @@ _REVIEW = re.compile(
 _SUPPLEMENT_NOTE = re.compile(
     rf"""
     (?: note: \s )?
-    (?: (?: the \s )? {_SUPPLEMENT} \s (?: is | are ) \s linked \s to \s the \s online
-      | (?: the \s )? {_SUPPLEMENT} \s accompan (?:y|ies) \s (?: this | the ) \s (?: article | paper )
-      | (?: the \s )? {_SUPPLEMENT} \s (?: associated \s with | for | related \s to | to ) \s this \s
-        (?: article | paper | work ) \b .{{0,99}} \b (?: available | found | accessed ) \b
-      | (?: the \s )? {_SUPPLEMENT} \s (?: (?: is | are ) \s )? available \s
-        (?: free \s of \s charge | online | (?: at | from | in | on | via ) \s .{{0,120}}
-          (?: {_LINK} | \b online | \b website | \b iucr \s electronic ) )
-      | (?: the \s )? {_SUPPLEMENT} \s (?: are | is ) \s available \W* $
-      | (?: the \s )? {_SUPPLEMENT} \s (?: \(\w{{1,4}}\) \s )? (?: are | is ) \s provided
-        \s (?: as | in ) \s .{{1,40}} \s files? \W* $
-      | (?: the \s )? {_SUPPLEMENT} \s (?: can | may ) \s be \s (?: accessed | found | viewed ) \s
-        (?: .{{0,80}} \b online | (?: at | on | via ) \s .{{0,80}} {_LINK} )
+    (?: (?: the \s )? {_SUPPLEMENT} \s
+        (?: (?: is | are ) \s linked \s to \s the \s online
+          | accompan (?:y|ies) \s (?: this | the ) \s (?: article | paper )
+          | (?: associated \s with | for | related \s to | to ) \s this \s (?: article | paper | work ) \b
+            .{{0,99}} \b (?: available | found | accessed ) \b
+          | (?: (?: is | are ) \s )? available \s
+            (?: free \s of \s charge | online | (?: at | from | in | on | via ) \s .{{0,120}}
+              (?: {_LINK} | \b online | \b website | \b iucr \s electronic ) )
+          | (?: are | is ) \s available \W* $
+          | (?: \(\w{{1,4}}\) \s )? (?: are | is ) \s provided \s (?: as | in ) \s .{{1,40}} \s files? \W* $
+          | (?: can | may ) \s be \s (?: accessed | found | viewed ) \s
+            (?: .{{0,80}} \b online | (?: at | on | via ) \s .{{0,80}} {_LINK} ) )
       | this \s (?: article | paper ) \s contains \s (?: online \s )? (?: supplementa (?:l|ry) | supporting )
       | this \s materials? \s (?: is | are ) \s available \s free \s of \s charge
       | the \s on-?line \s version \s (?: of \s this \s (?: article | paper ) \b .{{0,160}} )? \s? contains \s
@@ -339,6 +339,8 @@ _SUPPLEMENT_POINTER = re.compile(
     """,
     _FLAGS,
 )
+_POINTER_STARTS: Final = frozenset(("add", "bel", "for", "onl", "sup", "the", "tra"))
+"""First letters of such paragraphs: a search for words takes fifty times as long."""
 _SENTENCE_END = re.compile(r"(?<!\S)[^\w\s]*+\w\S*[.!?] [A-Z]")
 _MAX_NOTE: Final = 1000
 """Characters of a paragraph that is a note as a whole, and of a sentence."""
@@ -362,6 +364,13 @@ _SENTENCE_START = re.compile(
 )
 """How notes begin, in small letters: a fast prefilter."""
 _START_LENGTH: Final = 40
+_SENTENCE_START_LIST: Final = """
+    (c) a_a a_c a_l a_p a_r a_t add all an_ any art as_ by_ che cli com cop cos cre dat dis ele ext fol for
+    ful fur han if_ ima is_ jou man mdp no_ non not on- onl ope opi ori pee per ple pro pub raw rep rev see
+    som sou spr sta suc sup tec the thi to_ use vie wil
+"""
+_SENTENCE_STARTS: Final = frozenset(start.replace("_", " ") for start in _SENTENCE_START_LIST.split())
+"""First letters of the same, before which even that pattern need not be tried."""
 _MAX_HEADING: Final = 50
 
 
@@ -376,11 +385,14 @@ def split_notes(text: str) -> NotedText | None:
     """Split the notes from the end of a paragraph, which is in one line; return None if it has none."""
     last_start = text.rfind(". ", 0, -1) + 2
     last_start = 0 if last_start == 1 else last_start
-    may_be_note = _SENTENCE_START.match(text[last_start : last_start + _START_LENGTH].lower())
+    may_be_note = text[last_start : last_start + 3].lower() in _SENTENCE_STARTS and _SENTENCE_START.match(
+        text[last_start : last_start + _START_LENGTH].lower()
+    )
+    tail = text[-_TAIL:]
     if (
         (not may_be_note or _classify_sentence(text[last_start:]) is None)
-        and (text.isascii() or "©" not in text[-_TAIL:])
-        and "ith permission" not in text[-_TAIL:]
+        and (tail.isascii() or "©" not in tail)
+        and "ith permission" not in tail
     ):
         return None
     notes: list[tuple[str, str]] = []
@@ -493,7 +505,8 @@ def _classify_sentence(sentence: str) -> str | None:
 def _is_supplement_pointer(text: str) -> bool:
     """Return True if a paragraph is one sentence that says where the supplements are."""
     return (
-        ("upplement" in text or "ransparency d" in text or "online version" in text)
+        text[:3].lower() in _POINTER_STARTS
+        and ("upplement" in text or "ransparency d" in text or "online version" in text)
         and _SUPPLEMENT_POINTER.fullmatch(text) is not None
         and _SENTENCE_END.search(text) is None
     )

@@ -366,8 +366,9 @@ _WHOLE_NOTE = re.compile(
     r" | (?: audio | data (?: \s? set )? | document | figure | file | image | movie | presentation"
     r"   | spreadsheet | reference | table | text | v[ií]deo ) s? \W*"
     r" | [(\[] [a-z][a-z0-9]{1,4} [)\]] | \S+ \. (?: [a-z]{2,4} \d? | rdata ) \.?",
-    _FLAGS,
+    re.VERBOSE,
 )
+"""In small letters: where case counts, most alternatives are passed over by their first letter."""
 
 
 def remove_file_notes(text: str, is_supplement: bool) -> str:
@@ -386,7 +387,7 @@ def remove_file_notes(text: str, is_supplement: bool) -> str:
             hint in lower_text for hint in _SUPPLEMENT_HINTS
         ):
             text = _SUPPLEMENT_NOTE.sub("", text).strip()
-        return "" if _WHOLE_NOTE.fullmatch(text) else text
+        return "" if _WHOLE_NOTE.fullmatch(text.lower()) else text
     return text
 
 
@@ -552,8 +553,12 @@ def split_caption_label(text: str) -> tuple[str, str]:
 
 
 def _may_start_with_label(text: str) -> bool:
-    start = text[:5].lower()
-    return start[:3] in _LABEL_STARTS or start[1:4] in _LABEL_STARTS or _ID_START.match(start) is not None
+    start = text[:4].lower()
+    return (
+        start[:3] in _LABEL_STARTS
+        or start[1:] in _LABEL_STARTS
+        or (not start[:3].isalpha() and _ID_START.match(start) is not None)
+    )
 
 
 # Paragraphs
