@@ -29,7 +29,7 @@ from bioshards.corpus.jats.filters import (
     find_drop_reason,
     find_text_drop_reason,
 )
-from bioshards.corpus.jats.text_blocks import TextBlock
+from bioshards.corpus.jats.paragraph_roles import TextBlock
 from bioshards.corpus.jats.xml_tree import XML_LANG
 from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.sentences import collapse_whitespace, count_line_words
@@ -105,7 +105,9 @@ class ArticleDocumentBuilder:
             blocks = text_blocks.extract_blocks(tree, config, dropped)
             if config.citations != "keep":
                 remove = remove_numbers_after_names if b"bibr" in xml else remove_bracketed_numbers
-                blocks = [_remove_typed_citations(block, remove) for block in blocks]
+                blocks = [
+                    _remove_typed_citations(block, remove) if "[" in block.text else block for block in blocks
+                ]
             text_drop_reason, document = self.build_document(metadata, has_body, blocks, file, position)
             for name, num_characters in dropped.items():
                 document.removed_characters[f"{DROPPED_PART_PREFIX}{name}"] = num_characters
@@ -320,9 +322,7 @@ def _count_original(article: etree._Element, dropped: DroppedText) -> None:
 
 def _remove_typed_citations(block: TextBlock, remove: Callable[[str], str]) -> TextBlock:
     """Remove citations by number without a link from a block; cells of tables stay."""
-    if block.part == "table" or "[" not in block.text:
-        return block
-    return block._replace(text=remove(block.text))
+    return block if block.part == "table" else block._replace(text=remove(block.text))
 
 
 def _language_of(element: etree._Element) -> str:

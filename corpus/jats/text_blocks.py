@@ -8,29 +8,23 @@ with text of its own has a handler. Unknown elements are walked, so that publish
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from lxml import etree
 
-from bioshards.corpus.jats import elements, in_text_marks, inline, publisher_notes, tables, text_rules
+from bioshards.corpus.jats import displayed_formulas, elements, inline, publisher_notes, tables, text_rules
 from bioshards.corpus.jats.article_metadata import find_main_abstract, is_translated
 from bioshards.corpus.jats.elements import DroppedText
 from bioshards.corpus.jats.filters import (
-    CITATION_MASK,
-    FORMULA_MODES,
-    FORMULA_WORD,
-    NOTE_PARTS,
     REFERENCES_PART,
     PmcConfig,
 )
-from bioshards.corpus.jats.in_text_marks import FORMULA_MARK, GAP_MARK, HEADING_FRAME
+from bioshards.corpus.jats.in_text_marks import HEADING_FRAME
 from bioshards.corpus.jats.inline import (
     CITED_WORKS,
     DISPLAYED_FORMULAS,
-    PRESENTATION_ELEMENTS,
     WORD_GAP,
     WRITTEN_DISPLAYED_FORMULA,
     TextPieces,
@@ -38,20 +32,11 @@ from bioshards.corpus.jats.inline import (
     extract_text,
     join_pieces,
 )
+from bioshards.corpus.jats.paragraph_roles import Headings, TextBlock, assign_roles, is_beside
 from bioshards.corpus.jats.xml_tree import XML_LANG
 from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.text.cleaning import remove_escaped_markup
 from bioshards.corpus.xml.element_text import text_content, unescape_once
-
-Headings = tuple[str, ...]
-
-
-class TextBlock(NamedTuple):
-    """A paragraph in one line, with its part of the article and its headings from the outermost."""
-
-    part: str
-    headings: Headings
-    text: str
 
 
 def extract_blocks(
@@ -72,96 +57,7 @@ def extract_blocks(
     walker = _ArticleWalker(config.has_tables, dropped)
     walker.walk_article(article)
     elements.count_unread(article, dropped)
-    mask = CITATION_MASK if config.citations == "mask" else ""
-    formula_word = config.formula if config.formula not in ("", *FORMULA_MODES) else FORMULA_WORD
-    blocks = [
-        block._replace(text=text_rules.remove_loose_start(block.text))
-        if block.text.startswith((":", "."))
-        else block
-        for block in walker.blocks
-    ]
-    blocks = _mark_references(blocks)
-    blocks = [
-        _split_heading(block) if "." in block.text[: text_rules.MAX_RUN_IN_HEADING] else block
-        for block in _join_headings(_drop_notes(blocks))
-    ]
-    if not config.keep_notes:
-        blocks = _mark_publisher_notes(blocks)
-    return [
-        block
-        if block.text.isascii() and "".join(block.headings).isascii()  # without marks
-        else _fill_gaps(block, mask, formula_word)
-        for block in blocks
-    ]
-
-
-def _mark_references(blocks: list[TextBlock]) -> list[TextBlock]:
-    """Make the paragraphs after one that is a title of references a part of their own, if they are such."""
-    marked = list(blocks)
-    for index, block in enumerate(blocks):
-        text = block.text
-        may_be_title = len(text) <= text_rules.MAX_REFERENCE_TITLE or text[0] in "Rr"
-        if may_be_title and text[:1] in _REFERENCE_STARTS and block.part != "title":
-            end = index + _count_references(blocks, index)
-            marked[index:end] = [other._replace(part=REFERENCES_PART) for other in blocks[index:end]]
-    return marked
-
-
-def _count_references(blocks: list[TextBlock], index: int) -> int:
-    """Return how many blocks from an index are a title of references and its references."""
-    title = blocks[index]
-    if text_rules.starts_with_references(title.text):
-        return 1
-    if not text_rules.is_reference_title(title.text):
-        return 0
-    following = itertools.takewhile(lambda block: _is_below(block, title), blocks[index + 1 :])
-    num_references = text_rules.count_references([block.text for block in following])
-    return 1 + num_references if num_references else 0
-
-
-def _is_below(block: TextBlock, other: TextBlock) -> bool:
-    return block.part == other.part and block.headings[: len(other.headings)] == other.headings
-
-
-def _join_headings(blocks: list[TextBlock]) -> list[TextBlock]:
-    """Make a paragraph that is only a heading the heading of those after it in its section."""
-    if not any(map(_is_heading, blocks)):
-        return blocks
-    joined = []
-    pending: list[TextBlock] = []
-    is_after_heading = False
-    for block, following in itertools.zip_longest(blocks, blocks[1:]):
-        if _is_heading(block) and following is not None and _is_beside(block, following):
-            pending = [*pending, block] if is_after_heading else [block]
-            is_after_heading = True
-            continue
-        if pending and not _is_beside(block, pending[0]):
-            pending = []
-        headings = [heading.text.strip(f"{HEADING_FRAME}:.") for heading in pending]
-        text = block.text.removeprefix(HEADING_FRAME)  # a heading of nothing
-        joined.append(TextBlock(block.part, (*block.headings, *headings), text))
-        is_after_heading = False
-    return joined
-
-
-def _is_heading(block: TextBlock) -> bool:
-    text = block.text
-    return text[0] == HEADING_FRAME or (
-        len(text) <= text_rules.MAX_PARAGRAPH_HEADING and text_rules.is_heading(text)
-    )
-
-
-def _is_beside(block: TextBlock, other: TextBlock) -> bool:
-    return block.part == other.part and block.headings == other.headings
-
-
-def _split_heading(block: TextBlock) -> TextBlock:
-    """Make the first sentence of a paragraph a heading if it is one ("Funding.")."""
-    heading, text = text_rules.split_run_in_heading(block.text)
-    if not heading or block.part == "table":
-        return block
-    headings = block.headings if block.headings[-1:] == (heading,) else (*block.headings, heading)
-    return block._replace(headings=headings, text=text)
+    return assign_roles(walker.blocks, config)
 
 
 def _is_reference_note(block: TextBlock) -> bool:
@@ -172,59 +68,8 @@ def _is_reference_note(block: TextBlock) -> bool:
     )
 
 
-def _fill_gaps(block: TextBlock, mask: str, formula_word: str) -> TextBlock:
-    """Write the mask, which may be empty, for citations that were nouns, and the word for formulas."""
-    for mark, fill, word in (
-        (GAP_MARK, in_text_marks.fill_gaps, mask),
-        (FORMULA_MARK, in_text_marks.write_formula_words, formula_word),
-    ):
-        if mark in block.text or mark in "".join(block.headings):
-            headings = tuple(fill(heading, word) for heading in block.headings)
-            block = block._replace(headings=headings, text=fill(block.text, word))
-    return block
-
-
-def _drop_notes(blocks: list[TextBlock]) -> list[TextBlock]:
-    """Drop paragraphs that are only a label ("Figure 3.") or a link.
-
-    They stay if there is no other text.
-    """
-    kept_parts = ("title", REFERENCES_PART)
-    others = [block for block in blocks if block.part in kept_parts or not text_rules.is_note(block.text)]
-    return others if any(block.part not in kept_parts for block in others) else blocks
-
-
-def _mark_publisher_notes(blocks: list[TextBlock]) -> list[TextBlock]:
-    """Make publisher's notes blocks of their own, whose parts are their kinds; unless all text is notes."""
-    marked: list[TextBlock] = []
-    for block in blocks:
-        part, headings, text = block
-        if part in _PARTS_WITHOUT_NOTES:
-            marked.append(block)
-            continue
-        heading = headings[-1] if headings else ""
-        if kind := publisher_notes.classify_paragraph(text, heading):
-            marked.append(TextBlock(kind, headings, text))
-            continue
-        notes: list[tuple[str, str]] = []
-        if part == "caption" and (credits := publisher_notes.split_credits(text)):
-            text, notes = credits
-        # Cleaning removes the notes at the end of an abstract.
-        if text and part not in _ABSTRACT_PARTS and (ended := publisher_notes.split_notes(text)):
-            text, notes = ended.text, [*notes, *ended.notes]
-        if text:
-            marked.append(block._replace(text=text))
-        marked += [TextBlock(kind, headings, note) for kind, note in notes]
-    has_text = any(block.part not in ("title", REFERENCES_PART, *NOTE_PARTS) for block in marked)
-    return marked if has_text else blocks
-
-
-_PARTS_WITHOUT_NOTES: Final = frozenset({"title", "table", REFERENCES_PART})
 _PARTS_WITHOUT_HEADINGS: Final = frozenset({"caption", "footnote", "table", "glossary"})
 """Parts in which marked text at the start of a paragraph is a title or label that stays in the text."""
-_REFERENCE_STARTS: Final = frozenset("(0123456789BCFLNRSWbcflnrsw[")
-"""First characters of titles of references, a fast prefilter."""
-_ABSTRACT_PARTS: Final = frozenset({"abstract", "summary", "other-abstract", "translated-abstract"})
 _SUMMARY_TYPE_LIST: Final = """
     summary synopsis author-summary executive-summary editor-summary editors-summary plain-language-summary
     plain-language lay-abstract lay-summary patient-summary longsummary short
@@ -251,8 +96,6 @@ _METADATA_SECTIONS: Final = {
 }
 """Elements of metadata by the types of sections that PMC makes of them (its XML of 2026)."""
 _ROW_ELEMENTS: Final = ("tbody", "tr")
-_STOPS_OF_FORMULAS: Final = frozenset(".,;")
-"""Text after a displayed formula that goes with it."""
 _ACKNOWLEDGEMENTS_TITLE: Final = re.compile(r"[\W\d]*acknowledge?ments?\W*", re.IGNORECASE)
 
 
@@ -387,7 +230,9 @@ class _ArticleWalker:
         if len(text) > 2 or any(map(str.isalnum, text)):
             block = TextBlock(part, headings, text)
             if self._formula_place == len(self.blocks) and self._goes_on(block):
-                self.blocks[-1] = _join_at_formula(self.blocks[-1], text)
+                before = self.blocks[-1]
+                joined = displayed_formulas.join_at_formula(before.text, text)
+                self.blocks[-1] = before._replace(text=joined)
             else:
                 self.blocks.append(block)
         if escaped_tables and self._has_tables:
@@ -399,8 +244,8 @@ class _ArticleWalker:
         return (
             block.text[0].islower()
             and bool(self.blocks)
-            and _is_beside(self.blocks[-1], block)
-            and not _ends_sentence(self.blocks[-1].text)
+            and is_beside(self.blocks[-1], block)
+            and not displayed_formulas.ends_sentence(self.blocks[-1].text)
         )
 
     def _walk_children(self, parent: Iterable[etree._Element], part: str, headings: Headings) -> None:
@@ -426,7 +271,7 @@ class _ArticleWalker:
     def _add_displayed_formula(self, element: etree._Element, part: str, headings: Headings) -> None:
         """Add a displayed formula between paragraphs."""
         if element.tag == WRITTEN_DISPLAYED_FORMULA:
-            self._add_block(part, headings, _get_written_formula(element))
+            self._add_block(part, headings, displayed_formulas.get_written(element))
         else:
             self._formula_place = len(self.blocks)
 
@@ -594,21 +439,17 @@ class _ArticleWalker:
             elif handler is _ArticleWalker._skip:
                 pieces.append(WORD_GAP)
             elif handler is _ArticleWalker._add_displayed_formula:
-                is_last_stop = (child.tail or "").strip() in _STOPS_OF_FORMULAS
-                following = "" if is_last_stop else _text_after(child)[:1]
                 before = "".join(pieces).rstrip()
-                word = _get_written_formula(child)
-                if not before and not word and self._is_unfinished(part, headings):
-                    self._add_opening_formula(following)
+                place = displayed_formulas.place_formula(child, before)
+                if not before and not place.word and self._is_unfinished(part, headings):
+                    self._add_opening_formula(place.following)
                     pieces = [child.tail or ""]
                     continue
-                word = word or _mark_formula(before, following)
-                pieces += (WORD_GAP, word, WORD_GAP)
-                if following.isupper() or _ends_sentence(before):
-                    # A sentence ends before the formula, or in it: its stop is removed with it.
+                pieces += (WORD_GAP, place.word, WORD_GAP)
+                if place.ends_block:
                     self._add_block(part, headings, join_pieces(pieces))
                     pieces = []
-                if not word and is_last_stop:
+                if place.takes_tail:
                     continue
             elif handler in (_ArticleWalker._add_float, _ArticleWalker._add_graphic):
                 pieces.append(WORD_GAP)
@@ -620,7 +461,7 @@ class _ArticleWalker:
             if tail := child.tail:
                 pieces.append(tail)
         self._add_block(part, headings, join_pieces(pieces))
-        if _ends_in_formula(paragraph):
+        if displayed_formulas.ends_in_formula(paragraph):
             self._formula_place = len(self.blocks)
         for footnote in footnotes:
             self._add_footnote(footnote, part, headings)
@@ -630,7 +471,7 @@ class _ArticleWalker:
         return (
             bool(self.blocks)
             and self.blocks[-1][:2] == (part, headings)
-            and not _ends_sentence(self.blocks[-1].text)
+            and not displayed_formulas.ends_sentence(self.blocks[-1].text)
         )
 
     def _add_opening_formula(self, following: str) -> None:
@@ -638,7 +479,7 @@ class _ArticleWalker:
         last = self.blocks[-1]
         if following.islower():
             self._formula_place = len(self.blocks)
-        elif mark := _mark_formula(last.text, following):
+        elif mark := displayed_formulas.mark_formula(last.text, following):
             self.blocks[-1] = last._replace(text=f"{last.text} {mark}")
 
     def _split_framed_heading(
@@ -811,48 +652,6 @@ def _iter_supplements(inline_element: etree._Element) -> Iterator[etree._Element
         if last is None or last not in element.iterancestors():
             last = element
             yield element
-
-
-def _text_after(element: etree._Element) -> str:
-    """Return the text after an element, up to the next element that is more than presentation."""
-    text = (element.tail or "").lstrip()
-    following = element.getnext()
-    if text or following is None or following.tag not in PRESENTATION_ELEMENTS:
-        return text
-    return text_content(following).lstrip() or _text_after(following)
-
-
-def _mark_formula(before: str, following: str) -> str:
-    """Return a mark for a displayed formula that its sentence needs: "computed as ▣ where n is".
-
-    Args:
-        before: the paragraph's text before it.
-        following: first character of the text after it, if it is in the paragraph.
-    """
-    if not before or before[-1] == FORMULA_MARK or _ends_sentence(before):
-        return ""
-    is_inside = following.islower() or (following != "" and following in ",;.")
-    return FORMULA_MARK if is_inside or before[-1] not in ":;," else ""
-
-
-def _ends_in_formula(paragraph: etree._Element) -> bool:
-    last = paragraph[-1]
-    return last.tag in DISPLAYED_FORMULAS and not (last.tail or "").strip(" \t\r\n.,;")
-
-
-def _join_at_formula(block: TextBlock, text: str) -> TextBlock:
-    """Return a block with the text that goes on after its formula: "computed as ▣ where n is"."""
-    mark = "" if block.text[-1] == FORMULA_MARK else f"{FORMULA_MARK} "
-    return block._replace(text=f"{block.text} {mark}{text}")
-
-
-def _ends_sentence(text: str) -> bool:
-    return text.endswith((".", "!", "?")) and not text.endswith(("i.e.", "e.g."))
-
-
-def _get_written_formula(element: etree._Element) -> str:
-    """Return what inline.py has written for a displayed formula, or ""."""
-    return element.text or "" if element.tag == WRITTEN_DISPLAYED_FORMULA else ""
 
 
 def _join_texts(elements: Iterable[etree._Element]) -> str:

@@ -20,8 +20,8 @@ from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.jats.document_builder import ArticleDocumentBuilder, identify_article
 from bioshards.corpus.jats.filters import ARTICLE_PARTS, DROPPED_PART_PREFIX, PmcConfig
 from bioshards.corpus.jats.inputs import discover
+from bioshards.corpus.jats.paragraph_roles import TextBlock
 from bioshards.corpus.jats.reader import ArticleReader
-from bioshards.corpus.jats.text_blocks import TextBlock
 from bioshards.corpus.sentences import collapse_whitespace
 from bioshards.corpus.source_record import VersionKey
 from bioshards.corpus.storage.local_storage import LocalStorage

@@ -19,7 +19,7 @@ from bioshards.corpus.jats.filters import (
     PmcConfig,
     find_drop_reason,
 )
-from bioshards.corpus.jats.text_blocks import TextBlock
+from bioshards.corpus.jats.paragraph_roles import TextBlock
 from bioshards.corpus.licences import DEFAULT_LICENCES, LICENCES
 from bioshards.corpus.text.cleaning import CLEANING_RULES
 from tests.support.corpus.small_articles import ACCEPTED_ARTICLE

@@ -12,7 +12,7 @@ import pytest
 
 from bioshards.corpus.jats import article_metadata, article_stream, document_builder, text_blocks, xml_tree
 from bioshards.corpus.jats.filters import PmcConfig
-from bioshards.corpus.jats.text_blocks import TextBlock
+from bioshards.corpus.jats.paragraph_roles import TextBlock
 from tests.support import paths
 from tests.support.corpus.small_articles import DROP_CITATIONS
 

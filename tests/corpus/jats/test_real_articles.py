@@ -21,7 +21,7 @@ from bioshards.corpus.jats import article_metadata, article_stream, text_blocks,
 from bioshards.corpus.jats.document_builder import identify_article
 from bioshards.corpus.jats.filters import FORMULA_WORD
 from bioshards.corpus.jats.in_text_marks import CITATION_MARK, REMOVAL_MARK
-from bioshards.corpus.jats.text_blocks import TextBlock
+from bioshards.corpus.jats.paragraph_roles import TextBlock
 from bioshards.corpus.shards.document_schema import COLUMN_TYPES
 from tests.support.corpus import jats_oracle as oracle
 from tests.support.corpus.small_articles import DROP_CITATIONS

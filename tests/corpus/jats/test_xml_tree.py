@@ -23,7 +23,7 @@ from lxml import etree
 from bioshards.corpus.errors import BadRecordError
 from bioshards.corpus.jats import article_stream, text_blocks, xml_tree
 from bioshards.corpus.jats.in_text_marks import CITATION_MARK, CITATION_REFERENCE, REMOVAL_MARK
-from bioshards.corpus.jats.text_blocks import TextBlock
+from bioshards.corpus.jats.paragraph_roles import TextBlock
 from bioshards.corpus.jats.xml_tree import flatten_inline_markup
 from bioshards.corpus.mathml import MATHML_NAMESPACE
 from tests.support.corpus.small_articles import DROP_CITATIONS
