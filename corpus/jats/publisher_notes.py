@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from bioshards.corpus.sentences import spans
@@ -244,7 +245,7 @@ _EDITORIAL_STARTS: Final = frozenset(_EDITORIAL_START_LIST.split())
 _MAX_EDITORIAL_NOTE: Final = 120
 _CREDIT = re.compile(
     r"""
-    \W*(?: (?: figures? | images? | panels? | videos? ) \s (?: \S{1,9} \s )? (?: (?: was | were ) \s )? )?
+    \W*+ (?: (?: figures? | images? | panels? | videos? ) \s (?: \S{1,9} \s )? (?: (?: was | were ) \s )? )?
     (?: (?: adapted | modified | reprinted | reproduced | republished | reused ) \b
         .{0,300} (?: \bpermission | \bcopyright | \blicen[cs]e | \bCC [ -] BY )
       | (?: created | drawn | generated | made | prepared ) \s (?: by | in | using | with ) \s
@@ -260,7 +261,7 @@ _CREDITED_WORK = re.compile(
 """The start of a credit that is one if the end of a reference, or a copyright, follows."""
 _CREDIT_END = re.compile(
     r"""
-    \W*(?: © | copyright \b | published \s by \b | creative \s commons \b | all \s rights \b | CC [ -] BY \b
+    \W*+ (?: © | copyright \b | published \s by \b | creative \s commons \b | all \s rights \b | CC [ -] BY \b
         | permission \s conveyed \b | doi \b | (?: 19 | 20 ) \d\d \W* $ )
   | .{0,80} \b (?: 19 | 20 ) \d\d (?: \s [A-Z][a-z]{2} \s \d{1,2} )? [;,] \s? \d
   | .{0,80} \b \d{1,4} , \s [\d,–-]{1,14} \s \( (?: 19 | 20 ) \d\d \)
@@ -427,26 +428,24 @@ def split_credits(caption: str) -> NotedText | None:
 def _count_credits(sentences: list[str], index: int) -> int:
     """Return how many sentences from an index are a credit: "Reproduced from Gull A et al. Nests. 2031;4"."""
     first = sentences[index]
-    is_credit = _is_credit_part(first, _CREDIT)
-    if not is_credit and not _is_credit_part(first, _CREDITED_WORK):
+    is_credit = _is_credit_part(first, _CREDIT.match)
+    if not is_credit and not _is_credit_part(first, _CREDITED_WORK.match):
         return 0
     end = index + 1
     if not is_credit and _END_OF_AUTHORS.search(first):
         for place in range(end, min(end + _MAX_TITLE_SENTENCES + 1, len(sentences))):
-            if _is_credit_part(sentences[place], _CREDIT_END):
+            if _is_credit_part(sentences[place], _CREDIT_END.match):
                 end, is_credit = place + 1, True
                 break
-    while end < len(sentences) and _is_credit_part(sentences[end], _CREDIT_END):
+    while end < len(sentences) and _is_credit_part(sentences[end], _CREDIT_END.match):
         end, is_credit = end + 1, True
-    if sentences[end:] and is_credit and _is_credit_part(sentences[end], _CREDIT):
-        return end - index + _count_credits(sentences, end)
     return end - index if is_credit else 0
 
 
-def _is_credit_part(sentence: str, pattern: re.Pattern[str]) -> bool:
+def _is_credit_part(sentence: str, match: Callable[[str], re.Match[str] | None]) -> bool:
     return (
         len(sentence) <= _MAX_CREDIT
-        and pattern.match(sentence) is not None
+        and match(sentence) is not None
         and _PANEL_INSIDE.search(sentence) is None
     )
 

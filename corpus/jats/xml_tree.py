@@ -192,10 +192,11 @@ def _find_element_end(xml: bytes, start: int, name: bytes) -> int:
 
 
 _SMALL_CAPITALS: Final = "<sc>"
-_MOLAR = re.compile(r"(?<=[;mnpfμµ\s])<sc>m</sc>")
+_SMALL_M: Final = "<sc>m</sc>"
+_MOLAR = re.compile(rf"(?<=[;mnpfμµ\s]){_SMALL_M}")
 _CONFIGURATION = re.compile(
     r"""
-    (?<=<sc>) (?: d | l | dl )
+    (?: d | l | dl )
     (?= (?: </sc>, \s? <sc>l )? (?: -</sc> | </sc> (?: [-‐‑] | &\#x0{0,2}201[01]; ) ) \s? [(<]? [A-Za-z] )
     """,
     re.VERBOSE,
@@ -208,9 +209,18 @@ def _write_small_capitals(text: str) -> str:
     They are the unit of concentrations, and the configurations D and L (IUPAC, Nomenclature and Symbolism for
     Amino Acids and Peptides, 1983, 3AA-3).
     """
-    if _SMALL_CAPITALS not in text:
-        return text
-    return _CONFIGURATION.sub(lambda match: match[0].upper(), _MOLAR.sub("M", text))
+    if _SMALL_M in text:
+        text = _MOLAR.sub("M", text)
+    pieces: list[str] = []
+    end = 0
+    position = text.find(_SMALL_CAPITALS)
+    while position >= 0:
+        start = position + len(_SMALL_CAPITALS)
+        if configuration := _CONFIGURATION.match(text, start):
+            pieces += (text[end:start], configuration[0].upper())
+            end = configuration.end()
+        position = text.find(_SMALL_CAPITALS, start)
+    return "".join((*pieces, text[end:])) if pieces else text
 
 
 def link_citations(text: str) -> str:

@@ -49,6 +49,8 @@ SENTENCES = {
         "A list of authors and their affiliations appears at the end of the paper.",
         "The views expressed in this Commentary do not necessarily reflect the views of the journal.",
         "The raw data for Figure 5C has been added in this version.",
+        "The original version of this article has been updated.",
+        "Open access publishing facilitated by Gull University, as part of the Gull Press agreement.",
     ],
     "review-note": [
         "Peer review information Gull Letters thanks Ada Ode and the other reviewers for their review.",
@@ -56,6 +58,7 @@ SENTENCES = {
         "The reviewer AO and handling Editor declared their shared affiliation.",
         "A peer review file is available.",
         "Peer review: Externally peer reviewed.",
+        "Peer-review: Externally peer-reviewed.",
         "A correction to this article is available online at https://example.org/1.",
         "Peer review under responsibility of the University of Gulls.",
         "PEER REVIEW: Five peer reviewers contributed to the peer review report.",
