@@ -209,6 +209,8 @@ def _write_small_capitals(text: str) -> str:
     They are the unit of concentrations, and the configurations D and L (IUPAC, Nomenclature and Symbolism for
     Amino Acids and Peptides, 1983, 3AA-3).
     """
+    if _SMALL_CAPITALS not in text:
+        return text
     if _SMALL_M in text:
         text = _MOLAR.sub("M", text)
     pieces: list[str] = []
