@@ -128,7 +128,7 @@ _VERBS: Final = r"""(?:also\s|both\s|have\s|has\s|recently\s)?(?:are|demonstrate
     |discuss(?:ed|es)?|evaluate[ds]?|find|found|give|has|have|introduce[ds]?|is|observed|present(?:ed|s)?|propose[ds]?
     |provide[ds]?|report(?:ed|s)?|reviewe?[ds]?|select|show(?:ed|s|n)?|stud(?:y|ied|ies)|suggest(?:ed|s)?
     |use[ds]?|was|were)\b"""
-_VERB_AFTER_SUBJECT = re.compile(_VERBS, re.VERBOSE)
+_VERB_AFTER_SUBJECT = re.compile(rf"{_VERBS}|[a-z]{{3,}}ed\b", re.VERBOSE)
 """What follows a citation that begins a sentence as its subject: "[4] showed that"."""
 _AFTER_NOUN = re.compile(
     rf"[.,;)\]]|\Z|(?:by|in|that|therein|which|who|with|and\s(?:references|reviews))\b|{_VERBS}",

@@ -102,6 +102,7 @@ _REVIEW = re.compile(
     r"""
     (?: journal \s )? peer \s review \s information \b .{0,99} \s thanks? \s
   | peer (?: \s review (?: er )? )? \s reports? \s (?: is | are ) \s available \W* $
+  | to \s view \s the \s open \s peer \s review \s materials \s for \s this \s article
   | a \s (?: transparent \s )? peer \s review \s file \s is \s available \W* $
   | provenance (?: \s and \s peer \s review )? \W+ (?: not \s )? commissioned \b
   | (?: peer [ -] review \W+ )? externally \s peer [ -] reviewed \W* $
@@ -134,6 +135,7 @@ _SUPPLEMENT_NOTE = re.compile(
           | (?: can | may ) \s be \s (?: accessed | found | viewed ) \s
             (?: .{{0,80}} \b online | (?: at | on | via ) \s .{{0,80}} {_LINK} ) )
       | this \s (?: article | paper ) \s contains \s (?: online \s )? (?: supplementa (?:l|ry) | supporting )
+      | the \s additional \s files? \s for \s this \s article \s can \s be \s found \s as \s follows
       | this \s materials? \s (?: is | are ) \s available \s free \s of \s charge
       | the \s on-?line \s version \s (?: of \s this \s (?: article | paper ) \b .{{0,160}} )? \s? contains \s
         supplementa (?:l|ry)
@@ -202,6 +204,11 @@ _PARAGRAPH_KINDS: Final = (
     ("licence-note", "open access: this is an open[- ]access article|springer nature or its licensor"),
     ("publisher-note", "please see later in the article for the editors['’] summary"),
     (
+        "publisher-note",
+        r"any alternative text \(alt text\) provided alongside figures in this article has been",
+    ),
+    ("supplement-note", r"(?:supplemental material, )?sj-[a-z0-9]{2,5}-\d{1,2}-[a-z]{2,6}-10\.\d{4}"),
+    (
         "supplement-note",
         r"please access these web ?sites via the online version of this summary at \S+ ?\S{0,9}\Z",
     ),
@@ -219,7 +226,8 @@ _PARAGRAPH_OPENINGS: Final = (
 )
 """Openings of notes of several sentences, or of an abstract, whose other notes cleaning removes."""
 _PARAGRAPH_START_LIST: Final = (
-    "CITA Cita Cite Como Cómo Due_ How_ Open Plea Publ Reco Spri Sugg Supp This To_c [Rev [ver"
+    "Any_ CITA Cita Cite Como Cómo Due_ How_ Open Plea Publ Reco Spri Sugg Supp This To_c [Rev [ver"
+    " sj-d sj-j sj-m sj-p sj-r sj-s sj-t sj-v sj-x sj-z"
 )
 _PARAGRAPH_STARTS: Final = frozenset(start.replace("_", " ") for start in _PARAGRAPH_START_LIST.split())
 """First letters of such paragraphs, a fast prefilter."""
@@ -232,7 +240,7 @@ _EDITORIAL_NOTE = re.compile(
     rf"""
     (?: (?: Academic | Associate | Communicating | Guest | Handling | Section | Subject ) \s )?
       [Ee]ditors? \s? : (?: [^.?!] | \b[A-Z]\. )*
-  | \(? (?: Copye | E )dited \s by :? (?: [^.?!] | \b[A-Z]\. )*
+  | \(? (?: (?: Copye | E )dited (?: \s and \s reviewed )? | Reviewed ) \s by :? (?: [^.?!] | \b[A-Z]\. )*
   | (?: (?: Received | Revised | Accepted | Published ) (?: \s for \s Publication | \s online )? :?
         \s {_DATE} [.;,]? \s? )+ (?: doi: \S+ )?
   | {_DATE}

@@ -469,10 +469,10 @@ _NUMBER: Final = r"(?> (?: (?: [a-z]{1,2} [.-]? )? \d+ (?: [.-] \d+ )? [a-z]? | 
 _LABEL_KIND: Final = r"""
     (?: (?: additional | supplementa (?:l|ry) | supporting | extended \s data | online | electronic | web
           | suppl? \.? | appendix | source | e ) \s? )?
-    (?: fig (?:ure)? s? | tables? | files? | data \s? (?:set|sheet)? s? | movies? | videos? | audios? | texts?
-      | box | figure \s supplements? | code | materials? | information | appendi (?:x|ces) | schemes? | notes?
-      | protocols? | methods? | images? | presentations? | plates? | maps? | charts? | graphs?
-      | multimedia \s components? )
+    (?: fig (?:ure)? s? | tables? | documents? | files? | data \s? (?:set|sheet)? s? | movies? | videos?
+      | audios? | texts? | box | figure \s supplements? | code | materials? | information | appendi (?:x|ces)
+      | schemes? | notes? | protocols? | methods? | images? | presentations? | plates? | maps? | charts?
+      | graphs? | multimedia \s components? )
 """
 _NUMBERED_LABEL: Final = (
     rf"(?: {_LABEL_KIND} \.? \s* {_NUMBER}"
@@ -514,8 +514,8 @@ _SUPPLEMENT_STARTS: Final = frozenset(start.replace("_", " ") for start in _SUPP
 """First letters of such labels, a fast prefilter."""
 _MAX_SUPPLEMENT_LABEL: Final = 100
 _LABEL_START_LIST: Final = """
-    fig tab fil dat mov vid aud tex box cod mat inf app sch not pro met ima pre pla map cha gra add sup ext
-    onl ele web sou mul
+    fig tab doc fil dat mov vid aud tex box cod mat inf app sch not pro met ima pre pla map cha gra add sup
+    ext onl ele web sou mul
 """
 _LABEL_STARTS: Final = frozenset(_LABEL_START_LIST.split())
 """First letters of labels, a fast prefilter; "e" may be before them."""
