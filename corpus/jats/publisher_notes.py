@@ -207,6 +207,7 @@ _PARAGRAPH_KINDS: Final = (
         "publisher-note",
         r"any alternative text \(alt text\) provided alongside figures in this article has been",
     ),
+    ("publisher-note", r"editorial on the research topic\b.{0,200}\Z"),
     ("supplement-note", r"(?:supplemental material, )?sj-[a-z0-9]{2,5}-\d{1,2}-[a-z]{2,6}-10\.\d{4}"),
     (
         "supplement-note",
@@ -226,7 +227,7 @@ _PARAGRAPH_OPENINGS: Final = (
 )
 """Openings of notes of several sentences, or of an abstract, whose other notes cleaning removes."""
 _PARAGRAPH_START_LIST: Final = (
-    "Any_ CITA Cita Cite Como Cómo Due_ How_ Open Plea Publ Reco Spri Sugg Supp This To_c [Rev [ver"
+    "Any_ CITA Cita Cite Como Cómo Due_ Edit How_ Open Plea Publ Reco Spri Sugg Supp This To_c [Rev [ver"
     " sj-d sj-j sj-m sj-p sj-r sj-s sj-t sj-v sj-x sj-z"
 )
 _PARAGRAPH_STARTS: Final = frozenset(start.replace("_", " ") for start in _PARAGRAPH_START_LIST.split())
