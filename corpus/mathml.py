@@ -274,7 +274,7 @@ def _format_script(mark: str, script: str) -> str:
 
 
 _SPECIES = re.compile(r"(?=.*[A-Z]).*[A-Za-z]")
-_COUNT = re.compile(r"\d+[a-z]*")
+_COUNT = re.compile(r"\d+(?:\.\d+)?[a-z]*")
 _CHARGE = re.compile(r"\d?[+−-]|[∙•·]")
 _NUMBERED_CHARGE = re.compile(r"\d[+−]")
 _POWER = re.compile(r"[−‑-]?\d")

@@ -141,6 +141,7 @@ GOLDEN = {
     wrap("msub", mi("x"), mi("i") + mo(",") + mi("j")): "x_(i,j)",
     wrap("msub", mi("x"), mi("i", "j")): "x_ij",
     wrap("msub", mi("x"), mtext("total soil")): "x_(total soil)",
+    wrap("msub", mtext("PM"), mn("2.5")): "PM2.5",
     wrap("msup", mi("θ"), mo("(") + mi("k") + mo(")")): "θ^(k)",
     wrap("msup", mi("e"), mo("−") + mi("a") + mi("t")): "e^(−at)",
     wrap("msup", mi("e"), wrap("mfrac", mn(1), mn(2))): "e^(1/2)",
