@@ -497,7 +497,7 @@ def _split_at_labels(sections: list[LabelledText], removed_characters: dict[str,
         label, text = section
         parts = (
             labels.split_at_labels(text)
-            if label is None or (text.startswith(label) and text.startswith(":", len(label)))
+            if label is None or _repeats_label(label, text)
             else labels.split_at_joined_labels(label, text)
         )
         if parts is None and label is None and text[:4].isupper() and len(sections) > 1 and not cleaned:
@@ -513,10 +513,19 @@ def _split_at_labels(sections: list[LabelledText], removed_characters: dict[str,
     return cleaned
 
 
+def _repeats_label(label: str, text: str) -> bool:
+    """Return True if the text of a section begins with its label and a colon."""
+    return text.startswith(label) and text.startswith(":", len(label))
+
+
 def _split_at_joined_labels(section: LabelledText) -> list[LabelledText]:
     """Split a new section as one that came with its label, so that cleaning twice changes nothing."""
     label, text = section
-    return (labels.split_at_joined_labels(label, text) if label else None) or [section]
+    if not label:
+        return [section]
+    if _repeats_label(label, text):  # "METHODS: METHODS: Mice"
+        text = labels.strip_label(label, text) or text
+    return labels.split_at_joined_labels(label, text) or [(label, text)]
 
 
 def _remove_empty_labels(

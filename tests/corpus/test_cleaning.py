@@ -639,6 +639,7 @@ CLEANERS = st.one_of(st.just(ALL_RULES), st.sets(st.sampled_from(CLEANING_RULES)
 @settings(max_examples=examples(1500))
 @given(CLEANERS, TEXTS, SECTIONS)
 @example(ALL_RULES, "", [(None, "reported1,2.(author's transl.).")])
+@example(Cleaner({"run-in-labels"}), "", [("AIM", "Mice slept in cages.METHODS: METHODS: They did.")])
 def test_cleaning_is_idempotent_and_counts_add_up(
     cleaner: Cleaner, title: str, sections: list[LabelledText]
 ) -> None:
