@@ -437,16 +437,16 @@ def _parse_keywords(children: _ChildrenByName) -> tuple[str, ...]:
         for group in children.get("kwd-group", [])
         if not (group.get("kwd-group-type") or "").lower().startswith("abbr")
     ]
+    if keywords := _list_texts(groups, "kwd"):
+        return keywords
     sections = [
         section
         for abstract in children.get("abstract", [])
         for section in abstract.iterchildren("sec")
         if section.get("sec-type") == "kwd-group"
     ]
-    texts = [text.partition(":")[2] for text in _list_texts(sections, "p")]
-    return _list_texts(groups, "kwd") or tuple(
-        keyword.strip() for text in texts for keyword in text.split(",") if keyword.strip()
-    )
+    lists = [text.partition(":")[2] or text for text in _list_texts(sections, "p")]
+    return tuple(keyword.strip() for text in lists for keyword in text.split(",") if keyword.strip())
 
 
 def _parse_authors(children: _ChildrenByName) -> tuple[Author, ...]:

@@ -105,11 +105,11 @@ def _join_headings(blocks: list[TextBlock]) -> list[TextBlock]:
     pending: list[TextBlock] = []
     is_after_heading = False
     for block, following in itertools.zip_longest(blocks, blocks[1:]):
-        if _is_heading(block) and following is not None and is_beside(block, following):
+        if _is_heading(block) and following is not None and _is_beside(block, following):
             pending = [*pending, block] if is_after_heading else [block]
             is_after_heading = True
             continue
-        if pending and not is_beside(block, pending[0]):
+        if pending and not _is_beside(block, pending[0]):
             pending = []
         headings = [heading.text.strip(f"{HEADING_FRAME}:.") for heading in pending]
         text = block.text.removeprefix(HEADING_FRAME)  # a heading of nothing
@@ -125,8 +125,7 @@ def _is_heading(block: TextBlock) -> bool:
     )
 
 
-def is_beside(block: TextBlock, other: TextBlock) -> bool:
-    """Return True if two blocks are in the same part, below the same headings."""
+def _is_beside(block: TextBlock, other: TextBlock) -> bool:
     return block.part == other.part and block.headings == other.headings
 
 
@@ -174,8 +173,8 @@ def _mark_publisher_notes(blocks: list[TextBlock]) -> list[TextBlock]:
             marked.append(TextBlock(kind, headings, text))
             continue
         notes: list[tuple[str, str]] = []
-        if part == "caption" and (credits := publisher_notes.split_credits(text)):
-            text, notes = credits
+        if part == "caption" and (credited := publisher_notes.split_credits(text)):
+            text, notes = credited
         # Cleaning removes the notes at the end of an abstract.
         if text and part not in _ABSTRACT_PARTS and (ended := publisher_notes.split_notes(text)):
             text, notes = ended.text, [*notes, *ended.notes]

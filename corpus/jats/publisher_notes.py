@@ -255,7 +255,8 @@ _MAX_EDITORIAL_NOTE: Final = 120
 _CREDIT = re.compile(
     r"""
     \W*+ (?: (?: figures? | images? | panels? | videos? ) \s (?: \S{1,9} \s )? (?: (?: was | were ) \s )? )?
-    (?: (?: adapted | modified | reprinted | reproduced | republished | reused ) \b
+    (?: (?: (?: adapted | modified ) \s (?: and \s \w+ \s )? (?: by | from | under | with ) \b
+          | (?: reprinted | reproduced | republished | reused ) \b )
         .{0,300} (?: \bpermission | \bcopyright | \blicen[cs]e | \bCC [ -] BY )
       | (?: created | drawn | generated | made | prepared ) \s (?: by | in | using | with ) \s
         (?: https?:// )? (?: www\. )? biorender \b )
@@ -272,7 +273,8 @@ _CREDIT_END = re.compile(
     r"""
     \W*+ (?: © | copyright \b | published \s by \b | creative \s commons \b | all \s rights \b | CC [ -] BY \b
         | permission \s conveyed \b | doi \b | (?: 19 | 20 ) \d\d \W* $ )
-  | .{0,80} \b (?: 19 | 20 ) \d\d (?: \s [A-Z][a-z]{2} \s \d{1,2} )? [;,] \s? \d
+  | .{0,80} \b (?: 19 | 20 ) \d\d (?: \s [A-Z][a-z]{2} \s \d{1,2} )?
+      (?: ; \s? \d | , \s? \d{1,4} (?: \( | [,:] \s? \d ) )
   | .{0,80} \b \d{1,4} , \s [\d,–-]{1,14} \s \( (?: 19 | 20 ) \d\d \)
     """,
     _FLAGS,
@@ -374,13 +376,6 @@ _SENTENCE_START = re.compile(
 )
 """How notes begin, in small letters: a fast prefilter."""
 _START_LENGTH: Final = 40
-_SENTENCE_START_LIST: Final = """
-    (c) a_a a_c a_l a_p a_r a_t add all an_ any art as_ by_ che cli com cop cos cre dat dis ele ext fol for
-    ful fur han if_ ima is_ jou man mdp no_ non not on- onl ope opi ori pee per ple pro pub raw rep rev see
-    som sou spr sta suc sup tec the thi to_ use vie wil
-"""
-_SENTENCE_STARTS: Final = frozenset(start.replace("_", " ") for start in _SENTENCE_START_LIST.split())
-"""First letters of the same, before which even that pattern need not be tried."""
 _MAX_HEADING: Final = 50
 
 
@@ -395,9 +390,7 @@ def split_notes(text: str) -> NotedText | None:
     """Split the notes from the end of a paragraph, which is in one line; return None if it has none."""
     last_start = text.rfind(". ", 0, -1) + 2
     last_start = 0 if last_start == 1 else last_start
-    may_be_note = text[last_start : last_start + 3].lower() in _SENTENCE_STARTS and _SENTENCE_START.match(
-        text[last_start : last_start + _START_LENGTH].lower()
-    )
+    may_be_note = _SENTENCE_START.match(text[last_start : last_start + _START_LENGTH].lower())
     tail = text[-_TAIL:]
     if (
         (not may_be_note or _classify_sentence(text[last_start:]) is None)

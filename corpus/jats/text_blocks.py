@@ -32,7 +32,7 @@ from bioshards.corpus.jats.inline import (
     extract_text,
     join_pieces,
 )
-from bioshards.corpus.jats.paragraph_roles import Headings, TextBlock, assign_roles, is_beside
+from bioshards.corpus.jats.paragraph_roles import Headings, TextBlock, assign_roles
 from bioshards.corpus.jats.xml_tree import XML_LANG
 from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.text.cleaning import remove_escaped_markup
@@ -95,6 +95,8 @@ _METADATA_SECTIONS: Final = {
     "kwd-group": "kwd-group",
 }
 """Elements of metadata by the types of sections that PMC makes of them (its XML of 2026)."""
+_REPEATING_SECTIONS: Final = ("associated-data", "Abstract")
+"""PMC adds a section of this type, of data and supplements; a body may begin with one of this title."""
 _ROW_ELEMENTS: Final = ("tbody", "tr")
 _ACKNOWLEDGEMENTS_TITLE: Final = re.compile(r"[\W\d]*acknowledge?ments?\W*", re.IGNORECASE)
 
@@ -112,6 +114,7 @@ class _ArticleWalker:
         self._has_tables = has_tables
         self._dropped = dropped
         self._pending_floats: list[tuple[etree._Element, Headings]] = []
+        self._repeating_sections = set(_REPEATING_SECTIONS)
         self._formula_place = -1
         """Number of blocks before the last displayed formula that ended its paragraph, or was between two."""
 
@@ -241,12 +244,7 @@ class _ArticleWalker:
 
     def _goes_on(self, block: TextBlock) -> bool:
         """Return True if a block goes on with the sentence of the one before the last formula."""
-        return (
-            block.text[0].islower()
-            and bool(self.blocks)
-            and is_beside(self.blocks[-1], block)
-            and not displayed_formulas.ends_sentence(self.blocks[-1].text)
-        )
+        return block.text[0].islower() and self._is_unfinished(block.part, block.headings)
 
     def _walk_children(self, parent: Iterable[etree._Element], part: str, headings: Headings) -> None:
         """Walk the content of a section, box or list item; unknown elements are walked recursively."""
@@ -282,6 +280,8 @@ class _ArticleWalker:
         metadata_name = _METADATA_SECTIONS.get(section_type or "")
         if text_rules.is_title_of_biographies(title):
             metadata_name = "bio"
+        elif metadata_name == "history" and not _is_in_notes(section):  # of a patient
+            metadata_name = None
         if metadata_name:
             elements.add_dropped(metadata_name, len(text_content(section)), self._dropped)
             return
@@ -290,13 +290,14 @@ class _ArticleWalker:
         self._walk_under_title(section, part, headings, title)
         if part == "boilerplate" and text_rules.is_supplement_title(title):
             self._clean_captions(first_block, (*headings, title), is_supplement=True)
-        if section_type == "associated-data" or title == "Abstract":
+        for kind in self._repeating_sections.intersection((section_type, title)):
+            self._repeating_sections.remove(kind)
             self._drop_repetitions(first_block)
 
     def _drop_repetitions(self, first_block: int) -> None:
-        """Drop the blocks that repeat others of the article.
+        """Drop the blocks from an index that repeat others of the article.
 
-        PMC adds a section of data and supplements, and a body may begin with the abstract.
+        Each kind of section is looked at once: for any number of them it would take quadratic time.
         """
         texts = {block.text for block in self.blocks[:first_block]}
         added = self.blocks[first_block:]
@@ -622,6 +623,11 @@ class _ArticleWalker:
                 block._replace(part="boilerplate") if block.part != REFERENCES_PART else block
                 for block in footnote_blocks
             ]
+
+
+def _is_in_notes(section: etree._Element) -> bool:
+    parent = section.getparent()
+    return parent is not None and parent.tag == "notes"
 
 
 def has_body(article: etree._Element) -> bool:

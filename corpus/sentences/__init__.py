@@ -75,8 +75,8 @@ PARAGRAPH_BREAK: Final = re.compile(r"\n\s*\n")
 _SPACES: Final = frozenset(filter(str.isspace, map(chr, range(0x3001)))) - {" "}
 """All white space but the blank."""
 _VISIBLE_ASCII: Final = bytes(range(0x20, 0x7F))
-_MAX_REMEMBERED: Final = 10_000
-"""Characters of a text whose unusual ones are remembered: longer ones would fill the memory."""
+_MAX_CACHED: Final = 10_000
+"""Characters of a text whose unusual ones are cached: longer texts would fill the memory."""
 
 
 def collapse_whitespace(text: str) -> str:
@@ -97,16 +97,17 @@ def collapse_whitespace(text: str) -> str:
 def extract_unusual(text: str) -> str:
     """Return the characters of a text that are neither blanks nor visible ASCII.
 
-    They are those of the last paragraphs, as three questions are asked about each: on its white space, on
-    what is to be cleaned, and on stops of other scripts.
+    The last results are cached, as white space, cleaning and the splitter ask for those of each paragraph.
     """
-    return _extract(text) if len(text) <= _MAX_REMEMBERED else _extract.__wrapped__(text)
+    return _extract_cached(text) if len(text) <= _MAX_CACHED else _extract_uncached(text)
 
 
-@functools.lru_cache(maxsize=1 << 8)
-def _extract(text: str) -> str:
+def _extract_uncached(text: str) -> str:
     unusual = text.encode(errors="surrogatepass").translate(None, _VISIBLE_ASCII)
     return unusual.decode(errors="surrogatepass")
+
+
+_extract_cached = functools.lru_cache(maxsize=1 << 8)(_extract_uncached)
 
 
 def count_line_words(line: str) -> int:
