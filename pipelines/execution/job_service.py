@@ -11,6 +11,8 @@ import json
 import re
 import socket
 import sys
+import threading
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any, Final
@@ -234,6 +236,8 @@ def check_not_lost(context: RunContext, job_spec: JobSpec, pipeline_result: Any,
     if job_id is None or not is_lost:
         forget_job(context, job_spec)
         return
+    threading.excepthook = lambda _: None  # Beam's threads miss the service, each with a traceback
+    time.sleep(0.1)  # those that are being printed end in the log of the workers
     reason = job_status.find_reason(str(error))
     if endpoint := get_endpoint(context):
         raise LostServiceError(
