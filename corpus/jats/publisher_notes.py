@@ -53,6 +53,13 @@ _LICENCE = re.compile(
   | for \s (?: commercial \s re-?use | reprints? | permissions? | reprints? \s and \s permissions? )
       (?: \s queries | \s requests )? ,? \s (?: please \s )? (?: contact | e-?mail | see | visit ) \b
   | article \s reuse \s guidelines
+  | authors \s agree \s to \s the \s terms \s of \s the \s springer \s open
+  | asm \s does \s not \s own \s the \s copyrights \s to \s supplemental
+  | the \s authors \s have \s granted \s asm \s an? \s .{1,30} \s licen[cs]e
+  | please \s contact \s the \s corresponding \s author \s directly \s for \s reuse \W* $
+  | the \s united \s states \s government \s retains \s and \s the \s publisher, \s by \s accepting
+  | for \s the \s purposes? \s of \s open \s access, \s the \s authors? (?: \(s\) )?
+      \s ha (?: s | ve ) \s applied \s an? \s (?: creative \s commons | CC [- ] BY )
   | reprints? \s and \s permissions? (?: \s information )? \s (?: is | are ) \s available
   | (?: re (?: printed | produced | published ) (?: \s and \s \w+ (?: \s \w+ )? )? | used ) \s
       (?: with | by ) \s (?: (?: kind | the ) \s )? permission \b
@@ -85,7 +92,7 @@ _PUBLISHER = re.compile(
         (?: article | comment | commentary | editorial )
         \s do \s not \s necessarily \s (?: reflect | represent ) \s the \s (?: opinions | views ) \s of \s
         (?: the | this ) \s (?: journal | publisher )
-      | the \s full \s contents \s of \s the \s supplement \s are \s available
+      | the \s full \s contents \s of \s the \s supplement \s (?: are | will \s be ) \s available
       | no \s additional \s information \s is \s available \s for \s this \s (?: article | paper )
       | the \s costs? \s of \s publication \s of \s this \s article \s (?: was | were ) \s defrayed
       | the \s original \s version \s of \s this \s article \s has \s been \s (?: corrected | updated ) \W* $
@@ -94,7 +101,18 @@ _PUBLISHER = re.compile(
       | a \s previous \s version \s of \s this \s article \s appeared \s as \s an \s early \s online
       | the \s (?: raw \s )? data \s for \s .{1,30} \s (?: has | have ) \s been \s added \s in \s this
         \s version \W* $
-      | a \s list \s of \s authors \s and \s their \s affiliations \s appears \s at \s the \s end )
+      | a \s list \s of \s authors \s and \s their \s affiliations \s appears \s at \s the \s end
+      | although \s pnas \s asks \s authors \s to \s adhere \s to
+      | this \s figure \s appears \s in \s colou?r \s at \s www\.
+      | conflicts \s that \s the \s editors \s consider \s relevant \s to \s the \s content
+      | consisting \s of \s data \s provided \s by \s the \s authors \s to \s benefit \s the \s reader
+      | the \s specific \s roles \s of \s these \s authors \s are \s articulated \s in \s the
+      | this \s review \s comes \s from \s a \s themed \s issue \s on
+      | for \s a \s complete \s overview \s see \s the \s issue \s and \s the \s editorial \W* $
+      | available \s online \s \d{1,2} (?: st | nd | rd | th )? \s [a-z]{3,9} \s (?: 19 | 20 )\d\d \W* $
+      | published \s by \s elsevier \b .{0,20} $
+      | papers \s of \s particular \s interest, \s published \s within \s the \s period \s of \s review,?
+        \s have \s been \s highlighted \s as \W* $ )
     """,
     _FLAGS,
 )
@@ -116,6 +134,9 @@ _REVIEW = re.compile(
   | peer \s review \W+ (?: \w+ \s ){1,2} peer \s reviewers \s contributed \s to \s the \s peer \s review
   | reviewers['’] \s reports \s totall?ed \s \d
   | this \s article \s has \s been \s reviewed \s? / \s? commented \s by \s
+  | (?: \[ \s? )? editorial \s note: \s this \s article \s has \s been \s through \s an \s editorial
+  | the \s reviewing \s editor['’]s \s assessment \s is \s that \s
+  | (?: \S{1,99} \s )? is \s a \s guest \s editor \s invited \s by \s the \s editorial \s board \W* $
     """,
     _FLAGS,
 )
@@ -140,7 +161,9 @@ _SUPPLEMENT_NOTE = re.compile(
       | the \s on-?line \s version \s (?: of \s this \s (?: article | paper ) \b .{{0,160}} )? \s? contains \s
         supplementa (?:l|ry)
       | electronic \s supplementary \s (?: information | material ) \W+ the \s online \s version
-      | the \s following \s are \s available \s online (?: \s at \s \S+ )? \W* $
+      | the \s following \s (?: materials? \s )? (?: is | are ) \s available \s online
+        (?: \s at :? \s \S+ )? \W* $
+      | any \s methods, \s additional \s references, \s nature \s (?: portfolio | research ) \s reporting
       | an? \s reporting \s summary \s for \s this \s (?: article | paper ) \s is \s available
       | (?: please \s )? click \s here \s (?: for \s (?: additional | supplementa )
         | to \s (?: download | see | view )
@@ -157,6 +180,17 @@ _SUPPLEMENT_NOTE = re.compile(
     """,
     _FLAGS,
 )
+_SUPPLEMENT_LEAD = re.compile(
+    rf"""
+    (?: the \s following (?: \s supporting \s information )? | {_SUPPLEMENT} ) \s
+    (?: (?: is | are ) \s available (?: \s online )? | can \s be \s (?: accessed | downloaded | found ) )
+    \s at :? \s (?: https?:// | www\. ) \S+ \s
+    (?= (?: supplementa (?:l|ry) \s )? (?: appendix | data (?: set )? | file | fig (?: ure | \. )? | movie
+        | table | video ) s? \s? S?\d )
+    """,
+    _FLAGS,
+)
+"""Before titles of supplements, which are text: "The following are available at URL, Table S1: Primers"."""
 _SENTENCE_KINDS: Final = (
     ("licence-note", _LICENCE.match),
     ("publisher-note", _PUBLISHER.match),
@@ -177,6 +211,7 @@ _OWN_CITATION = re.compile(
 )
 _JOURNAL_LINE = re.compile(
     r"[A-Z][A-Za-z&.: -]{2,79} (?:19|20)\d\d[,;] ?\d{1,4} ?(?:\([^()]{1,20}\))? ?: ?[A-Z]{0,2}-?\d{1,6}"
+    r"(?:[-–]\d{1,6})?"
 )
 """A whole paragraph that cites an abstract of a supplement: "Gull Lett 2031, 8(Suppl 1):P-40"."""
 _MAX_JOURNAL_LINE: Final = 120
@@ -190,7 +225,10 @@ _DATED_WORK = re.compile(r"[A-Z] \((?:19|20)\d\d\) [A-Z]")
 _DOI = re.compile(r"doi\W.{0,20}\b10\.\d{4}", re.IGNORECASE)
 """What an article's own citation has that prose under the heading "Citation" has not."""
 _PUBLISHER_HEADING = re.compile(r"\W*publisher['’]?s (?:disclaimer|note)s?\W*", re.IGNORECASE)
-_REVIEW_HEADING = re.compile(r"\W*(?:peer review information|pre-?publication history)\W*", re.IGNORECASE)
+_REVIEW_HEADING = re.compile(
+    r"\W*(?:editorial note on the review process|peer review information|pre-?publication history)\W*",
+    re.IGNORECASE,
+)
 _HEADING_KINDS: Final = (
     ("publisher-note", _PUBLISHER_HEADING.fullmatch),
     ("review-note", _REVIEW_HEADING.fullmatch),
@@ -208,6 +246,12 @@ _PARAGRAPH_KINDS: Final = (
         r"any alternative text \(alt text\) provided alongside figures in this article has been",
     ),
     ("publisher-note", r"editorial on the research topic\b.{0,200}\Z"),
+    ("publisher-note", r"these authors (?:also )?contributed equally(?:(?: to this \w+)?\.?|: .{0,300})\Z"),
+    ("publisher-note", r"these authors (?:also )?jointly supervised this work\b.{0,300}\Z"),
+    ("publisher-note", r"•{1,2} of (?:special|outstanding) interest\Z"),
+    ("review-note", r"(?:transparent )?peer review file\W*\Z"),
+    ("supplement-note", r"article plus supplemental information\W*\Z"),
+    ("supplement-note", r"supplemental digital content\W*\Z"),
     ("supplement-note", r"(?:supplemental material, )?sj-[a-z0-9]{2,5}-\d{1,2}-[a-z]{2,6}-10\.\d{4}"),
     (
         "supplement-note",
@@ -227,7 +271,8 @@ _PARAGRAPH_OPENINGS: Final = (
 )
 """Openings of notes of several sentences, or of an abstract, whose other notes cleaning removes."""
 _PARAGRAPH_START_LIST: Final = (
-    "Any_ CITA Cita Cite Como Cómo Due_ Edit How_ Open Plea Publ Reco Spri Sugg Supp This To_c [Rev [ver"
+    "Any_ Arti CITA Cita Cite Como Cómo Due_ Edit How_ Open Peer Plea Publ Reco Spri Sugg Supp Thes This To_c"
+    " Tran [Rev [ver •_of ••_o"
     " sj-d sj-j sj-m sj-p sj-r sj-s sj-t sj-v sj-x sj-z"
 )
 _PARAGRAPH_STARTS: Final = frozenset(start.replace("_", " ") for start in _PARAGRAPH_START_LIST.split())
@@ -239,7 +284,8 @@ _DATE: Final = r"""
 """
 _EDITORIAL_NOTE = re.compile(
     rf"""
-    (?: (?: Academic | Associate | Communicating | Guest | Handling | Section | Subject ) \s )?
+    (?: (?: Academic | Associate | Communicating | Guest | Handling | Review | Scientific | Section
+          | Subject ) \s )?
       [Ee]ditors? \s? : (?: [^.?!] | \b[A-Z]\. )*
   | \(? (?: (?: Copye | E )dited (?: \s and \s reviewed )? | Reviewed ) \s by :? (?: [^.?!] | \b[A-Z]\. )*
   | (?: (?: Received | Revised | Accepted | Published ) (?: \s for \s Publication | \s online )? :?
@@ -248,7 +294,7 @@ _EDITORIAL_NOTE = re.compile(
     """,
     re.VERBOSE,
 )
-_EDITORIAL_START_LIST: Final = "(Cop Acad Acce Asso Comm Copy Edit Gues Hand Publ Rece Revi Sect Subj"
+_EDITORIAL_START_LIST: Final = "(Cop Acad Acce Asso Comm Copy Edit Gues Hand Publ Rece Revi Scie Sect Subj"
 _EDITORIAL_STARTS: Final = frozenset(_EDITORIAL_START_LIST.split())
 """First letters of such notes, a fast prefilter; a date alone begins with a digit or is shorter."""
 _MAX_EDITORIAL_NOTE: Final = 120
@@ -325,6 +371,8 @@ _PUBLISHER_FOOTNOTE = re.compile(
   | article \s url: \s \S{1,200}
   | (?: please \s )? address \s (?: all \s )? (?: correspondence | reprint \s requests? ) \s to \b .{1,250}
   | \W? corresponding \s author \b (?: .{1,250} \b e-?mail \b .{1,99} )?
+  | (?: professor | prof\. | dr\.? ) \s [^.?!]{1,80} \s (?: academic | associate | scientific ) \s editor
+  | twitter: (?: ,? \s @\w{1,15} ){1,20}
   | \W? the \s copyright \s line \s for \s this \s article \s was \s changed \s on \s .{1,99}
     """,
     _FLAGS,
@@ -360,17 +408,20 @@ _MAX_POINTER: Final = 300
 _TAIL: Final = 300
 _SENTENCE_START = re.compile(
     r"""
-    (?: the \s )? (?: creative | data | raw \s data | full | images | use, | costs? | manuscript | opinions
-        | original \s version | publisher
-        | statements | views | reviewer | handling | supp | addi | elec | on-?line | foll )
-  | this \s (?: is \s an?
+    (?: the \s )? (?: authors | creative | data | raw \s data | full | images | use, | costs? | manuscript
+        | opinions | original \s version | publisher | specific \s roles | united \s states
+        | statements | views | review (?: er | ing ) | handling | supp | addi | elec | on-?line | foll )
+  | this \s (?: is \s an? | figure \s app | review \s comes
         | (?: \w+ \s )? (?: article | licen | manuscript | material | paper | publication | work ) )
   | if \s | no \s | to \s | by \s | non-? | see | for \s | any \s | as \s a | all \s | some \s | an? \s
   | article | permission | please | re (?: print | produc | publish ) | open | copyright | spring | mdpi
   | wiley | such \s mat | click | technical | journal | peer | provenance | commissioned
   | not \s com | check | disclaimer
   | externally | further | source \s data | \(c\) | reviewers | used \s (?: with | by ) | original \s source
-  | online \s con | is \s avail | extra \s mat | note: \s supp
+  | online \s con | is \s avail | extra \s mat | note: \s supp | asm \s | although \s pnas
+  | available \s online | conflicts \s that | consisting \s of | papers \s of \s part
+  | \[? \s? editorial \s note | published \s by
+  | is \s a \s guest
     """,
     re.VERBOSE,
 )
@@ -380,14 +431,22 @@ _MAX_HEADING: Final = 50
 
 
 class NotedText(NamedTuple):
-    """A paragraph without the notes at its end, and the notes in order: (kind, text)."""
+    """A paragraph without its notes, and the notes in order: (kind, text)."""
 
     text: str
     notes: list[tuple[str, str]]
 
 
 def split_notes(text: str) -> NotedText | None:
-    """Split the notes from the end of a paragraph, which is in one line; return None if it has none."""
+    """Split the notes from a paragraph, which is in one line; return None if it has none.
+
+    They stand at its end, or where supplements are before their titles.
+    """
+    lead = _SUPPLEMENT_LEAD.match(text)
+    if lead is not None:
+        text = text[lead.end() :]
+        ended = split_notes(text) or NotedText(text, [])
+        return NotedText(ended.text, [("supplement-note", lead[0].rstrip()), *ended.notes])
     last_start = text.rfind(". ", 0, -1) + 2
     last_start = 0 if last_start == 1 else last_start
     may_be_note = _SENTENCE_START.match(text[last_start : last_start + _START_LENGTH].lower())

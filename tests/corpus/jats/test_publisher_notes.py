@@ -33,6 +33,12 @@ SENTENCES = {
         "Reproduced from ref 5 under Creative Commons Attribution Licence.",
         "Used with permission.",
         "Original source: Gull Lett 2031;134:81-3, an open access article under the CC BY license.",
+        "Authors agree to the terms of the Springer Open Copyright Agreement.",
+        "ASM does not own the copyrights to Supplemental Material that may be linked to.",
+        "The authors have granted ASM a non-exclusive, world-wide license to publish the files.",
+        "Please contact the corresponding author directly for reuse.",
+        "The United States Government retains and the publisher, by accepting the article, agrees.",
+        "For the purpose of open access, the author(s) have applied a CC BY licence to this.",
     ],
     "publisher-note": [
         "Springer Nature remains neutral with regard to jurisdictional claims in published maps.",
@@ -51,6 +57,17 @@ SENTENCES = {
         "The raw data for Figure 5C has been added in this version.",
         "The original version of this article has been updated.",
         "Open access publishing facilitated by Gull University, as part of the Gull Press agreement.",
+        "Although PNAS asks authors to adhere to conventions, maps are as provided by the authors.",
+        "This figure appears in color at www.example.org.",
+        "Conflicts that the editors consider relevant to the content have been disclosed.",
+        "Consisting of data provided by the authors to benefit the reader, they are not copyedited.",
+        "The specific roles of these authors are articulated in the ‘author contributions’ section.",
+        "This review comes from a themed issue on Gulls.",
+        "For a complete overview see the Issue and the Editorial",
+        "Available online 21st April 2031",
+        "Published by Elsevier Ltd.",
+        "Papers of particular interest, published within the period of review, have been highlighted as:",
+        "The full contents of the supplement will be available online at https://example.org/1.",
     ],
     "review-note": [
         "Peer review information Gull Letters thanks Ada Ode and the other reviewers for their review.",
@@ -64,6 +81,9 @@ SENTENCES = {
         "PEER REVIEW: Five peer reviewers contributed to the peer review report.",
         "Reviewers’ reports totaled 2,129 words, without those of the gulls.",
         "This article has been reviewed / commented by three experts.",
+        "[Editorial note: This article has been through an editorial process.]",
+        "The Reviewing Editor's assessment is that all issues have been addressed.",
+        "A.O. is a guest editor invited by the Editorial Board.",
     ],
     "supplement-note": [
         "Supplementary Information is linked to the online version of the paper at www.example.org.",
@@ -82,6 +102,8 @@ SENTENCES = {
         "The supplementary materials are available.",
         "The supporting information (SI) is provided in one single PDF file.",
         "Note: Supplementary information is available on the Gulls and Terns website (www.example.org).",
+        "The following material is available online at https://example.org/1.",
+        "Any methods, additional references, Nature Portfolio reporting summaries are available online.",
     ],
 }
 PROSE = [
@@ -114,6 +136,14 @@ PROSE = [
     "The raw data for gulls are at sea.",
     "Is available to gulls.",
     "Reviewers of nests saw no peers.",
+    "Available online surveys of gulls ended in 2031.",
+    "Published by gulls.",
+    "Papers of particular interest to gulls were eaten.",
+    "Although PNAS asks, gulls answer.",
+    "The specific roles of these gulls are known.",
+    "Ada is a guest editor of nests.",
+    "The following can be found at www.example.org, and in nests.",
+    "Supplementary food can be found at www.example.org, Table 5.",
 ]
 
 
@@ -122,6 +152,31 @@ def test_notes_go_from_the_end_of_a_paragraph_by_kind(kind: str, note: str) -> N
     assert split_notes(note) == ("", [(kind, note)])
     assert split_notes(f"We counted gulls. {note}") == ("We counted gulls.", [(kind, note)])
     assert split_notes(f"{note} We counted gulls.") is None
+
+
+@pytest.mark.parametrize(
+    ("note", "titles"),
+    [
+        (
+            "The following are available online at http://www.example.org/s1,",
+            "Figure S1: Nests.",
+        ),
+        (
+            "The following supporting information can be downloaded at: www.example.org/1,",
+            "File S1: Nests.",
+        ),
+        ("Supplementary materials can be found at www.example.org/s1.", "Table S1. Nests."),
+        (
+            "Supplementary Materials can be accessed at: www.example.org/s1.",
+            "Supplementary Table S1: Eggs.",
+        ),
+    ],
+)
+def test_where_supplements_are_goes_from_before_their_titles(note: str, titles: str) -> None:
+    assert split_notes(f"{note} {titles}") == (titles, [("supplement-note", note)])
+    licence = "All rights reserved."
+    notes = [("supplement-note", note), ("licence-note", licence)]
+    assert split_notes(f"{note} {titles} {licence}") == (titles, notes)
 
 
 @pytest.mark.parametrize("text", PROSE)
@@ -175,6 +230,17 @@ def test_prose_stays(text: str) -> None:
             "review-note",
         ),
         ("Due to the commitment assumed by gulls, eggs are warm.", "", None),
+        ("These authors contributed equally to this work", "", "publisher-note"),
+        ("These authors also contributed equally: Ada Ode, Bo Tern.", "Footnotes", "publisher-note"),
+        ("These authors jointly supervised this work: Ada Ode, Bo Tern.", "", "publisher-note"),
+        ("These authors contributed equally to the nests of gulls.", "", None),
+        ("•• of outstanding interest", "References", "publisher-note"),
+        ("Transparent Peer Review file", "", "review-note"),
+        ("Gulls are edited as a service.", "Editorial Note on the Review Process", "review-note"),
+        ("Article plus Supplemental Information", "", "supplement-note"),
+        ("Supplemental Digital Content", "", "supplement-note"),
+        ("Gull Lett 2031, 45:205–211", "", "citation-note"),
+        ("Review Editor: Ada Ode", "", "review-note"),
     ],
 )
 def test_whole_paragraphs(text: str, heading: str, kind: str | None) -> None:
@@ -205,6 +271,8 @@ def test_whole_paragraphs(text: str, heading: str, kind: str | None) -> None:
         ("For the article discussed, see https://example.org/10.1234/gull.", "publisher-note"),
         ("Article and publication date are at www.example.org/gull", "publisher-note"),
         ("Article published online before print: Gull Lett, 10.1234/gull.", "publisher-note"),
+        ("Professor Ada Ode Scientific Editor", "publisher-note"),
+        ("Twitter: @adaode, @gulls", "publisher-note"),
         ("[The copyright line for this article was changed on 16 April 2031.]", "publisher-note"),
         ("Grade A (Excellent): gulls that fly", None),
         ("See the article of the gulls, p. 5", None),
