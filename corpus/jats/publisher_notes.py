@@ -102,6 +102,10 @@ _PUBLISHER = re.compile(
       | the \s (?: raw \s )? data \s for \s .{1,30} \s (?: has | have ) \s been \s added \s in \s this
         \s version \W* $
       | a \s list \s of \s authors \s and \s their \s affiliations \s appears \s at \s the \s end
+      | correspondence \s and \s requests \s for \s materials \s should \s be \s \w{5,8}ed \s to
+      | (?: \* \s )? \[ correction \s added \s on \s .{5,30} \s after \s (?: first \s )? online \s publication
+      | the \s lancet \s group \s takes \s a \s neutral \s position
+      | this \s paper \s was \s submitted \s via \s the \s \S{1,20} \s pathway
       | although \s pnas \s asks \s authors \s to \s adhere \s to
       | this \s figure \s appears \s in \s colou?r \s at \s www\.
       | conflicts \s that \s the \s editors \s consider \s relevant \s to \s the \s content
@@ -284,9 +288,9 @@ _DATE: Final = r"""
 """
 _EDITORIAL_NOTE = re.compile(
     rf"""
-    (?: (?: Academic | Associate | Communicating | Guest | Handling | Review | Scientific | Section
-          | Subject ) \s )?
-      [Ee]ditors? \s? : (?: [^.?!] | \b[A-Z]\. )*
+    (?: (?: Academic | Associate | Communicating | Corresponding | Guest | Handling | Review | Scientific
+          | Section | Subject ) \s )?
+      [Ee]ditors? \s? : (?: [^.?!] | \b (?: [A-Z] | Dr | Prof | St ) \. )*
   | \(? (?: (?: Copye | E )dited (?: \s and \s reviewed )? | Reviewed ) \s by :? (?: [^.?!] | \b[A-Z]\. )*
   | (?: (?: Received | Revised | Accepted | Published ) (?: \s for \s Publication | \s online )? :?
         \s {_DATE} [.;,]? \s? )+ (?: doi: \S+ )?
@@ -294,10 +298,14 @@ _EDITORIAL_NOTE = re.compile(
     """,
     re.VERBOSE,
 )
-_EDITORIAL_START_LIST: Final = "(Cop Acad Acce Asso Comm Copy Edit Gues Hand Publ Rece Revi Scie Sect Subj"
+_EDITORIAL_START_LIST: Final = (
+    "(Cop Acad Acce Asso Comm Copy Corr Edit Gues Hand Publ Rece Revi Scie Sect Subj"
+)
 _EDITORIAL_STARTS: Final = frozenset(_EDITORIAL_START_LIST.split())
 """First letters of such notes, a fast prefilter; a date alone begins with a digit or is shorter."""
 _MAX_EDITORIAL_NOTE: Final = 120
+_ORCID = re.compile(r".{1,60}https?://orcid\.org/[\dX-]{19}\W*")
+"""A paragraph that is an author's name and ORCID iD."""
 _CREDIT = re.compile(
     r"""
     \W*+ (?: (?: figures? | images? | panels? | videos? ) \s (?: \S{1,9} \s )? (?: (?: was | were ) \s )? )?
@@ -355,6 +363,7 @@ _REVIEW_FOOTNOTE = re.compile(
   | peer[ -]review \s report (?: ['’]?s )? (?: \s scientific \s quality )? \s classification \W*
   | grade \s [a-e] \s? \( [a-z\s]{4,12} \) \s? : [\sa-e\d,;]{1,40}
   | [a-z]- \s? (?: editor | reviewer ) s? \s? : [^.?!]{1,250}
+  | reviewers: \s .{1,300}
   | v\d; \s ref \s status: \s .{1,80}
     """,
     _FLAGS,
@@ -369,6 +378,7 @@ _PUBLISHER_FOOTNOTE = re.compile(
   | article \s (?: and \s publication \s date \s are \s at
       | published \s online \s (?: ahead \s of | before ) \s print ) \b .{1,120}
   | article \s url: \s \S{1,200}
+  | \W? (?: current | present | authors?['’] ) \s address (?: es )? : .{1,1000}
   | (?: please \s )? address \s (?: all \s )? (?: correspondence | reprint \s requests? ) \s to \b .{1,250}
   | \W? corresponding \s author \b (?: .{1,250} \b e-?mail \b .{1,99} )?
   | (?: professor | prof\. | dr\.? ) \s [^.?!]{1,80} \s (?: academic | associate | scientific ) \s editor
@@ -409,7 +419,7 @@ _TAIL: Final = 300
 _SENTENCE_START = re.compile(
     r"""
     (?: the \s )? (?: authors | creative | data | raw \s data | full | images | use, | costs? | manuscript
-        | opinions | original \s version | publisher | specific \s roles | united \s states
+        | lancet | opinions | original \s version | publisher | specific \s roles | united \s states
         | statements | views | review (?: er | ing ) | handling | supp | addi | elec | on-?line | foll )
   | this \s (?: is \s an? | figure \s app | review \s comes
         | (?: \w+ \s )? (?: article | licen | manuscript | material | paper | publication | work ) )
@@ -419,6 +429,7 @@ _SENTENCE_START = re.compile(
   | not \s com | check | disclaimer
   | externally | further | source \s data | \(c\) | reviewers | used \s (?: with | by ) | original \s source
   | online \s con | is \s avail | extra \s mat | note: \s supp | asm \s | although \s pnas
+  | correspondence \s and | (?: \* \s )? \[ corr
   | available \s online | conflicts \s that | consisting \s of | papers \s of \s part
   | \[? \s? editorial \s note | published \s by
   | is \s a \s guest
@@ -531,17 +542,19 @@ def classify_paragraph(text: str, heading: str) -> str | None:
         return kind
     if heading == "Citation" and _DATED_WORK.search(text) and _DOI.search(text):
         return "citation-note"
+    if heading == FOOTNOTES_HEADING:
+        for kind, match in _FOOTNOTE_KINDS:
+            if match(text.rstrip(" .")):
+                return kind
     if len(text) <= _MAX_POINTER:
         if text[-1:].isdigit() and len(text) <= _MAX_JOURNAL_LINE and _JOURNAL_LINE.fullmatch(text):
             return "citation-note"
         if _is_editorial_note(text):
             return "review-note"
+        if "orcid.org/" in text and _ORCID.fullmatch(text):
+            return "publisher-note"
         if _is_supplement_pointer(text):
             return "supplement-note"
-        if heading == FOOTNOTES_HEADING:
-            for kind, match in _FOOTNOTE_KINDS:
-                if match(text.rstrip(" .")):
-                    return kind
     if text[:4] in _PARAGRAPH_STARTS:
         for kind, match in _PARAGRAPH_OPENINGS:
             if match(text):

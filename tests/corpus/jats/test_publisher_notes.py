@@ -57,6 +57,10 @@ SENTENCES = {
         "The raw data for Figure 5C has been added in this version.",
         "The original version of this article has been updated.",
         "Open access publishing facilitated by Gull University, as part of the Gull Press agreement.",
+        "Correspondence and requests for materials should be addressed to Ada Ode.",
+        "[Correction added on 3 May 2031, after first online publication: the labels were added.]",
+        "The Lancet Group takes a neutral position with respect to territorial claims.",
+        "This paper was submitted via the gullDirect™ pathway.",
         "Although PNAS asks authors to adhere to conventions, maps are as provided by the authors.",
         "This figure appears in color at www.example.org.",
         "Conflicts that the editors consider relevant to the content have been disclosed.",
@@ -142,6 +146,7 @@ PROSE = [
     "Although PNAS asks, gulls answer.",
     "The specific roles of these gulls are known.",
     "Ada is a guest editor of nests.",
+    "Correspondence and requests for nests were counted.",
     "The following can be found at www.example.org, and in nests.",
     "Supplementary food can be found at www.example.org, Table 5.",
 ]
@@ -241,6 +246,9 @@ def test_prose_stays(text: str) -> None:
         ("Supplemental Digital Content", "", "supplement-note"),
         ("Gull Lett 2031, 45:205–211", "", "citation-note"),
         ("Review Editor: Ada Ode", "", "review-note"),
+        ("Corresponding Editor: Dr. A. St. Ode", "", "review-note"),
+        ("Ada Ode https://orcid.org/0000-0000-0000-000X", "ORCID", "publisher-note"),
+        ("Ada Ode https://orcid.org/0000-0000-0000-000X counts gulls.", "ORCID", None),
     ],
 )
 def test_whole_paragraphs(text: str, heading: str, kind: str | None) -> None:
@@ -272,6 +280,9 @@ def test_whole_paragraphs(text: str, heading: str, kind: str | None) -> None:
         ("Article and publication date are at www.example.org/gull", "publisher-note"),
         ("Article published online before print: Gull Lett, 10.1234/gull.", "publisher-note"),
         ("Professor Ada Ode Scientific Editor", "publisher-note"),
+        ("¤Current address: Gull Institute, Iceland", "publisher-note"),
+        ("Authors' addresses: Ada Ode, Gull Institute, E-mails: ada@example.org", "publisher-note"),
+        ("Reviewers: A.O., Gull University; and B.T., Tern University.", "review-note"),
         ("Twitter: @adaode, @gulls", "publisher-note"),
         ("[The copyright line for this article was changed on 16 April 2031.]", "publisher-note"),
         ("Grade A (Excellent): gulls that fly", None),
@@ -282,7 +293,7 @@ def test_whole_paragraphs(text: str, heading: str, kind: str | None) -> None:
 )
 def test_whole_footnotes(footnote: str, kind: str | None) -> None:
     assert classify_paragraph(footnote, "Footnotes") == kind
-    if kind and "academic editor" not in footnote.lower():
+    if kind and not footnote.startswith(("ACADEMIC EDITOR", "ORCID")):
         assert classify_paragraph(footnote, "Results") is None
 
 
