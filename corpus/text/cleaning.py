@@ -400,11 +400,25 @@ class Cleaner:
             if citation_end := notices.find_citation_end(text):
                 _add_to_count(removed_characters, "journal-notes", citation_end)
                 cleaned[0] = (label, text[citation_end:])
-        if "run-in-labels" in self._enabled:
-            cleaned = _split_at_labels(cleaned, removed_characters)
+        while (relabelled := self._clean_labels(cleaned, removed_characters)) != cleaned:
+            cleaned = relabelled  # what is cut may uncover another label
+        if cleaned and notices.may_end_in_note(cleaned[-1][1]):
+            self._cut_notes(cleaned, removed_characters)
+        if "stubs" in self._enabled and cleaned and len(cleaned[-1][1]) < notices.MAX_STUB_LENGTH:
+            return _remove_stub(cleaned, removed_characters)
+        return cleaned
+
+    def _clean_labels(
+        self, sections: list[LabelledText], removed_characters: dict[str, int]
+    ) -> list[LabelledText]:
+        """Apply the rules of labels, and of marks at the ends of texts."""
+        enabled = self._enabled
+        cleaned = (
+            _split_at_labels(sections, removed_characters) if "run-in-labels" in enabled else [*sections]
+        )
         may_have_empty_label = False
         for index, (label, text) in enumerate(cleaned):
-            if "stray-marks" in self._enabled and text and (text[0] in " .,;:" or text[-1] in " (["):
+            if "stray-marks" in enabled and text and (text[0] in " .,;:" or text[-1] in " (["):
                 text = _count_change("stray-marks", text, notices.strip_stray_marks(text), removed_characters)
                 cleaned[index] = (label, text)
             if label is None:
@@ -418,12 +432,8 @@ class Cleaner:
                     or text[0] <= "."
                     or text[0] == label[:1]
                 )
-        if may_have_empty_label and "empty-labels" in self._enabled:
-            cleaned = _remove_empty_labels(cleaned, removed_characters)
-        if cleaned and notices.may_end_in_note(cleaned[-1][1]):
-            self._cut_notes(cleaned, removed_characters)
-        if "stubs" in self._enabled and cleaned and len(cleaned[-1][1]) < notices.MAX_STUB_LENGTH:
-            return _remove_stub(cleaned, removed_characters)
+        if may_have_empty_label and "empty-labels" in enabled:
+            return _remove_empty_labels(cleaned, removed_characters)
         return cleaned
 
     def _cut_notes(self, sections: list[LabelledText], removed_characters: dict[str, int]) -> None:
@@ -505,27 +515,16 @@ def _split_at_labels(sections: list[LabelledText], removed_characters: dict[str,
         if parts is None:
             cleaned.append(section)
             continue
-        pieces = [piece for part in parts for piece in _split_at_joined_labels(part)]
         _add_to_count(
-            removed_characters, "run-in-labels", _count_characters([section]) - _count_characters(pieces)
+            removed_characters, "run-in-labels", _count_characters([section]) - _count_characters(parts)
         )
-        cleaned += pieces
+        cleaned += parts
     return cleaned
 
 
 def _repeats_label(label: str, text: str) -> bool:
     """Return True if the text of a section begins with its label and a colon."""
     return text.startswith(label) and text.startswith(":", len(label))
-
-
-def _split_at_joined_labels(section: LabelledText) -> list[LabelledText]:
-    """Split a new section as one that came with its label, so that cleaning twice changes nothing."""
-    label, text = section
-    if not label:
-        return [section]
-    if _repeats_label(label, text):  # "METHODS: METHODS: Mice"
-        text = labels.strip_label(label, text) or text
-    return labels.split_at_joined_labels(label, text) or [(label, text)]
 
 
 def _remove_empty_labels(

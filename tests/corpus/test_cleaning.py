@@ -640,6 +640,8 @@ CLEANERS = st.one_of(st.just(ALL_RULES), st.sets(st.sampled_from(CLEANING_RULES)
 @given(CLEANERS, TEXTS, SECTIONS)
 @example(ALL_RULES, "", [(None, "reported1,2.(author's transl.).")])
 @example(Cleaner({"run-in-labels"}), "", [("AIM", "Mice slept in cages.METHODS: METHODS: They did.")])
+@example(ALL_RULES, "", [(None, ": METHODS: Mice slept in cages.")])
+@example(Cleaner({"run-in-labels"}), "", [("Methods", "METHODS: Mice slept.METHODS: They did.")])
 def test_cleaning_is_idempotent_and_counts_add_up(
     cleaner: Cleaner, title: str, sections: list[LabelledText]
 ) -> None:
