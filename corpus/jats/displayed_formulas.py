@@ -66,7 +66,7 @@ def mark_formula(before: str, following: str) -> str:
     if not before or before[-1] == FORMULA_MARK or ends_sentence(before):
         return ""
     is_inside = following.islower() or (following != "" and following in ",;.")
-    return FORMULA_MARK if is_inside or before[-1] not in ":;," else ""
+    return FORMULA_MARK if is_inside or before[-1] not in ":;" else ""
 
 
 def ends_in_formula(paragraph: etree._Element) -> bool:

@@ -168,7 +168,8 @@ def _mark_publisher_notes(blocks: list[TextBlock]) -> list[TextBlock]:
         if part in _PARTS_WITHOUT_NOTES:
             marked.append(block)
             continue
-        heading = headings[-1] if headings else ""
+        follows_citation_title = bool(marked) and marked[-1].part == "citation-note"
+        heading = marked[-1].text if follows_citation_title else "".join(headings[-1:])
         if kind := publisher_notes.classify_paragraph(text, heading):
             marked.append(TextBlock(kind, headings, text))
             continue

@@ -19,8 +19,9 @@ _FLAGS: Final = re.VERBOSE | re.IGNORECASE
 _LINK: Final = r"(?: https?:// | www\. | doi | \b10\.\d{4} )"
 _SUPPLEMENT: Final = r"""
     (?: (?: additional | electronic | online ) \s )? (?: supplementa (?:l|ry) | supporting ) \s
-    (?: data | files? | figures? | information | materials? | movies? | tables? | videos? )
-    (?: ,? \s (?: and | & ) \s \w+ | \s \( [^()]{1,30} \) )?
+    (?: data | digital \s content | files? | figures? | information | materials? | movies? | tables?
+      | videos? )
+    (?: ,? \s (?: and | & ) \s \w+ | \s \( [^()]{1,30} \) | \s S?\d{1,2} (?= \s related ) )?
 """
 _SUPPLEMENT_TITLE = re.compile(
     r".{0,300}?\b(?:appendix|data|file|fig(?:ure|\.)?|movie|table|video)s?\sS?\d", re.IGNORECASE
@@ -106,6 +107,11 @@ _PUBLISHER = re.compile(
       | (?: \* \s )? \[ correction \s added \s on \s .{5,30} \s after \s (?: first \s )? online \s publication
       | the \s lancet \s group \s takes \s a \s neutral \s position
       | this \s paper \s was \s submitted \s via \s the \s \S{1,20} \s pathway
+      | go \s to \s \S{2,30} \. \S{2,20} \s for \s full \s disclosures?
+      | funding \s information \s and \s disclosures \b .{0,60} \b provided \s at \s the \s end \s of \s the
+      | (?: disclosures: \s )? disclosures \s can \s be \s viewed \s at \s \S+ $
+      | full \s text \s available \s through \s open \s access \s at \s \S+ $
+      | contribute \s and \s read \s comments \s about \s this \s article: \s \S+ $
       | although \s pnas \s asks \s authors \s to \s adhere \s to
       | this \s figure \s appears \s in \s colou?r \s at \s www\.
       | conflicts \s that \s the \s editors \s consider \s relevant \s to \s the \s content
@@ -128,7 +134,8 @@ _REVIEW = re.compile(
   | a \s (?: transparent \s )? peer \s review \s file \s is \s available \W* $
   | provenance (?: \s and \s peer \s review )? \W+ (?: not \s )? commissioned \b
   | (?: peer [ -] review \W+ )? externally \s peer [ -] reviewed \W* $
-  | (?: not \s )? commissioned [;,] \s (?: not \s )? (?: externally | internally ) \s peer
+  | (?: (?: not \s )? commissioned | freely \s submitted ) [;,] \s
+      (?: not \s )? (?: externally | internally ) \s peer
   | the \s (?: reviewers? | handling \s editor ) \b .{0,120} \s declared \b .{0,160}
       \b (?: affiliations? | co-?authorship | collaborations? ) \b
   | (?: an? \s amendment | a \s correction ) \s to \s this \s (?: article | paper ) \s (?: is | has )
@@ -156,6 +163,7 @@ _SUPPLEMENT_NOTE = re.compile(
             (?: free \s of \s charge | online | (?: at | from | in | on | via ) \s .{{0,120}}
               (?: {_LINK} | \b online | \b website | \b iucr \s electronic ) )
           | (?: are | is ) \s available \W* $
+          | is \s available \s through \s direct \s url \s citations
           | (?: \(\w{{1,4}}\) \s )? (?: are | is ) \s provided \s (?: as | in ) \s .{{1,40}} \s files? \W* $
           | (?: can | may ) \s be \s (?: accessed | found | viewed ) \s
             (?: .{{0,80}} \b online | (?: at | on | via ) \s .{{0,80}} {_LINK} ) )
@@ -170,8 +178,9 @@ _SUPPLEMENT_NOTE = re.compile(
       | any \s methods, \s additional \s references, \s nature \s (?: portfolio | research ) \s reporting
       | an? \s reporting \s summary \s for \s this \s (?: article | paper ) \s is \s available
       | (?: please \s )? click \s here \s (?: for \s (?: additional | supplementa )
-        | to \s (?: download | see | view )
-        \s (?: an? | the ) )
+        | to \s (?: access | download | see | view ) \s (?: an? | other | the ) )
+      | supplementa (?:l|ry) \s data \s at \s \S{{5,40}} $
+      | the \s online- \s? only \s data \s supplement \s is \s available \s with \s this \s article
       | (?: additional \s )? online \s content \s is \s viewable \s at \b
       | is \s available \s for \s this \s paper \s at \s \S+ $
       | (?: supplementary \s pdf \s file | extra \s material ) \s supplied \s by \s (?: the \s )? authors?
@@ -255,7 +264,9 @@ _PARAGRAPH_KINDS: Final = (
     ("publisher-note", r"•{1,2} of (?:special|outstanding) interest\Z"),
     ("review-note", r"(?:transparent )?peer review file\W*\Z"),
     ("supplement-note", r"article plus supplemental information\W*\Z"),
-    ("supplement-note", r"supplemental digital content\W*\Z"),
+    ("supplement-note", r"(?:(?:data|web) supplement|supplemental digital content)\W*\Z"),
+    ("publisher-note", r"alt-text: unlabelled box\Z"),
+    ("review-note", r"communicated by (?:(?-i:[A-Z])[\w.'’-]{0,20} ?){1,5}\Z"),
     ("supplement-note", r"(?:supplemental material, )?sj-[a-z0-9]{2,5}-\d{1,2}-[a-z]{2,6}-10\.\d{4}"),
     (
         "supplement-note",
@@ -270,13 +281,14 @@ _PARAGRAPH_KINDS: Final = (
 )
 _PARAGRAPH_OPENINGS: Final = (
     ("citation-note", _OWN_CITATION.fullmatch),
+    ("citation-note", _CITATION_HEADING.fullmatch),
     *((kind, re.compile(pattern, re.IGNORECASE).match) for kind, pattern in _PARAGRAPH_KINDS),
     ("publisher-note", _PUBLISHER_HEADING.match),
 )
 """Openings of notes of several sentences, or of an abstract, whose other notes cleaning removes."""
 _PARAGRAPH_START_LIST: Final = (
-    "Any_ Arti CITA Cita Cite Como Cómo Due_ Edit How_ Open Peer Plea Publ Reco Spri Sugg Supp Thes This To_c"
-    " Tran [Rev [ver •_of ••_o"
+    "Alt- Any_ Arti CITA Cita Cite Como Comm Cómo Data Due_ Edit How_ Open Peer Plea Publ Reco Spri Sugg Supp"
+    " Thes This To_c Tran Web_ [Rev [ver •_of ••_o"
     " sj-d sj-j sj-m sj-p sj-r sj-s sj-t sj-v sj-x sj-z"
 )
 _PARAGRAPH_STARTS: Final = frozenset(start.replace("_", " ") for start in _PARAGRAPH_START_LIST.split())
@@ -308,7 +320,9 @@ _ORCID = re.compile(r".{1,60}https?://orcid\.org/[\dX-]{19}\W*")
 """A paragraph that is an author's name and ORCID iD."""
 _CREDIT = re.compile(
     r"""
-    \W*+ (?: (?: figures? | images? | panels? | videos? ) \s (?: \S{1,9} \s )? (?: (?: was | were ) \s )? )?
+    \W*+ (?: notes?: \s )?
+    (?: (?: (?: the | these | this ) \s )? (?: figures? | images? | panels? | videos? ) \s (?: \S{1,9} \s )?
+        (?: (?: is | was | were ) \s )? )?
     (?: (?: (?: adapted | modified ) \s (?: and \s \w+ \s )? (?: by | from | under | with ) \b
           | (?: reprinted | reproduced | republished | reused ) \b )
         .{0,300} (?: \bpermission | \bcopyright | \blicen[cs]e | \bCC [ -] BY )
@@ -320,7 +334,8 @@ _CREDIT = re.compile(
 )
 """A sentence of a caption that says whose a picture is."""
 _CREDITED_WORK = re.compile(
-    r"\W*(?:(?:adapted|modified|reprinted|reproduced|republished) from|source:) ", re.IGNORECASE
+    r"\W*(?:notes?: )?(?:(?:adapted|data|modified|reprinted|reproduced|republished) from|source:) ",
+    re.IGNORECASE,
 )
 """The start of a credit that is one if the end of a reference, or a copyright, follows."""
 _CREDIT_END = re.compile(
@@ -329,6 +344,7 @@ _CREDIT_END = re.compile(
         | permission \s conveyed \b | doi \b | (?: 19 | 20 ) \d\d \W* $ )
   | .{0,80} \b (?: 19 | 20 ) \d\d (?: \s [A-Z][a-z]{2} \s \d{1,2} )?
       (?: ; \s? \d | , \s? \d{1,4} (?: \( | [,:] \s? \d ) )
+  | .{0,80} \b epub \s (?: 19 | 20 ) \d\d
   | .{0,80} \b \d{1,4} , \s [\d,–-]{1,14} \s \( (?: 19 | 20 ) \d\d \)
     """,
     _FLAGS,
@@ -339,8 +355,8 @@ _PANEL_INSIDE = re.compile(r"\. \(?[A-Za-z](?:[,–-] ?[A-Za-z])?\) |\w \([A-Za-
 _MAX_CREDIT: Final = 300
 _MAX_TITLE_SENTENCES: Final = 3
 """Sentences of a title and a journal between authors and the year of a work."""
-_CREDIT_WORD_LIST: Final = "BioRender dapted eprinted eproduced epublished eused odified ource:"
-_CREDIT_WORDS: Final = tuple(_CREDIT_WORD_LIST.split())
+_CREDIT_WORD_LIST: Final = "BioRender dapted eprinted eproduced epublished eused odified ource: ata_from"
+_CREDIT_WORDS: Final = tuple(word.replace("_", " ") for word in _CREDIT_WORD_LIST.split())
 """A word of each credit, without its first letter: a fast prefilter."""
 
 
@@ -429,7 +445,8 @@ _SENTENCE_START = re.compile(
   | not \s com | check | disclaimer
   | externally | further | source \s data | \(c\) | reviewers | used \s (?: with | by ) | original \s source
   | online \s con | is \s avail | extra \s mat | note: \s supp | asm \s | although \s pnas
-  | correspondence \s and | (?: \* \s )? \[ corr
+  | correspondence \s and | (?: \* \s )? \[ corr | go \s to | funding \s info | disclosures | full \s text
+  | contribute \s and | freely \s sub
   | available \s online | conflicts \s that | consisting \s of | papers \s of \s part
   | \[? \s? editorial \s note | published \s by
   | is \s a \s guest
@@ -504,7 +521,7 @@ def _count_credits(sentences: list[str], index: int) -> int:
     if not is_credit and not _is_credit_part(first, _CREDITED_WORK.match):
         return 0
     end = index + 1
-    if not is_credit and _END_OF_AUTHORS.search(first):
+    if _END_OF_AUTHORS.search(first):
         for place in range(end, min(end + _MAX_TITLE_SENTENCES + 1, len(sentences))):
             if _is_credit_part(sentences[place], _CREDIT_END.match):
                 end, is_credit = place + 1, True
@@ -568,7 +585,11 @@ def _classify_sentence(sentence: str) -> str | None:
         return None
     for kind, match in _SENTENCE_KINDS:
         if match(sentence):
-            is_title = kind == "supplement-note" and _SUPPLEMENT_TITLE.match(sentence)
+            is_title = (
+                kind == "supplement-note"
+                and " related to this article" not in sentence
+                and _SUPPLEMENT_TITLE.match(sentence)
+            )
             return None if is_title else kind
     if _RIGHTS.fullmatch(sentence) or (_COPYRIGHT.match(sentence) and notices.is_notice(sentence)):
         return "licence-note"

@@ -91,6 +91,7 @@ _INLINE_ELEMENTS: Final = (
 _METADATA_SECTIONS: Final = {
     "author-bio": "bio",
     "contrib-info": "contrib-group",
+    "synthesis-author-response": "sub-article",
     "history": "history",
     "kwd-group": "kwd-group",
 }

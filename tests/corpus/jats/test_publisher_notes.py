@@ -61,6 +61,11 @@ SENTENCES = {
         "[Correction added on 3 May 2031, after first online publication: the labels were added.]",
         "The Lancet Group takes a neutral position with respect to territorial claims.",
         "This paper was submitted via the gullDirect™ pathway.",
+        "Go to Gulls.org/n for full disclosure forms.",
+        "Funding information and disclosures, if any, are provided at the end of the article.",
+        "Disclosures: Disclosures can be viewed at www.example.org/form.",
+        "Full text available through open access at http://example.org/1",
+        "Contribute and read comments about this article: example.org/letters",
         "Although PNAS asks authors to adhere to conventions, maps are as provided by the authors.",
         "This figure appears in color at www.example.org.",
         "Conflicts that the editors consider relevant to the content have been disclosed.",
@@ -85,6 +90,7 @@ SENTENCES = {
         "PEER REVIEW: Five peer reviewers contributed to the peer review report.",
         "Reviewers’ reports totaled 2,129 words, without those of the gulls.",
         "This article has been reviewed / commented by three experts.",
+        "Freely submitted; externally peer reviewed.",
         "[Editorial note: This article has been through an editorial process.]",
         "The Reviewing Editor's assessment is that all issues have been addressed.",
         "A.O. is a guest editor invited by the Editorial Board.",
@@ -106,6 +112,11 @@ SENTENCES = {
         "The supplementary materials are available.",
         "The supporting information (SI) is provided in one single PDF file.",
         "Note: Supplementary information is available on the Gulls and Terns website (www.example.org).",
+        "Supplementary Table S4 related to this article can be found, in the online version, at doi:1.",
+        "Click here to access other published clinical trials.",
+        "Supplemental data at Gulls.org/n",
+        "The online-only Data Supplement is available with this article at https://example.org/1.",
+        "Supplemental digital content is available through direct URL citations in the PDF version.",
         "The following material is available online at https://example.org/1.",
         "Any methods, additional references, Nature Portfolio reporting summaries are available online.",
     ],
@@ -146,6 +157,9 @@ PROSE = [
     "Although PNAS asks, gulls answer.",
     "The specific roles of these gulls are known.",
     "Ada is a guest editor of nests.",
+    "Go to nests for full disclosure of eggs.",
+    "Disclosures can be made by gulls.",
+    "Click here to access nests.",
     "Correspondence and requests for nests were counted.",
     "The following can be found at www.example.org, and in nests.",
     "Supplementary food can be found at www.example.org, Table 5.",
@@ -244,6 +258,11 @@ def test_prose_stays(text: str) -> None:
         ("Gulls are edited as a service.", "Editorial Note on the Review Process", "review-note"),
         ("Article plus Supplemental Information", "", "supplement-note"),
         ("Supplemental Digital Content", "", "supplement-note"),
+        ("Web supplement", "", "supplement-note"),
+        ("Alt-text: Unlabelled box", "", "publisher-note"),
+        ("Communicated by A. St.-Ode", "", "review-note"),
+        ("Communicated by sound", "", None),
+        ("Please cite this paper as:", "", "citation-note"),
         ("Gull Lett 2031, 45:205–211", "", "citation-note"),
         ("Review Editor: Ada Ode", "", "review-note"),
         ("Corresponding Editor: Dr. A. St. Ode", "", "review-note"),
@@ -295,6 +314,15 @@ def test_whole_footnotes(footnote: str, kind: str | None) -> None:
     assert classify_paragraph(footnote, "Footnotes") == kind
     if kind and not footnote.startswith(("ACADEMIC EDITOR", "ORCID")):
         assert classify_paragraph(footnote, "Results") is None
+
+
+def test_paragraph_after_a_title_of_the_citation_is_one() -> None:
+    """Middle East Journal of Digestive Diseases has them beside the metadata."""
+    cited = (
+        "<p>Please cite this paper as:</p><p>Ode A. Of gulls. Gull Lett 2031;8:2.</p><p>Gulls in 2031.</p>"
+    )
+    article = small_article(5, body=f"<body><sec><title>Results</title>{cited}</sec></body>")
+    assert jats.document(article, PmcConfig(titles=False)).sentences == ["Gulls in 2031."]
 
 
 def test_notes_are_counted_by_kind_or_kept() -> None:
