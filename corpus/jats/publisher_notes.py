@@ -112,10 +112,18 @@ _PUBLISHER = re.compile(
       | (?: disclosures: \s )? disclosures \s can \s be \s viewed \s at \s \S+ $
       | full \s text \s available \s through \s open \s access \s at \s \S+ $
       | contribute \s and \s read \s comments \s about \s this \s article: \s \S+ $
+      | to \s view \s enhanced \s content \s for \s this \s article
+      | high [ -] quality \s figures \s are \s available \s online \W* $
+      | see \s page \s \d{1,5} \s for \s the \s editorial \s comment \s on \s this \s article
+        (?: \s \( doi: \S+ )? \W* $
+      | this \s is \s a \s plos \s [a-z\s]{3,40} \s paper \W* $
+      | authors?['’]? \s (?: contributions | disclosures \s of \s potential \s conflicts ) \b .{0,60}
+        \s are \s found \s (?: at \s the \s end \s of | in ) \s (?: the | this ) \s article \b
+      | disclosures \s provided \s by \s the \s authors \s are \s available \s with \s this \s article
       | although \s pnas \s asks \s authors \s to \s adhere \s to
       | this \s figure \s appears \s in \s colou?r \s at \s www\.
       | conflicts \s that \s the \s editors \s consider \s relevant \s to \s the \s content
-      | consisting \s of \s data \s provided \s by \s the \s authors \s to \s benefit \s the \s reader
+      | consisting \s of \s data \s provided \s by \s the \s authors? \s to \s benefit \s the \s reader
       | the \s specific \s roles \s of \s these \s authors \s are \s articulated \s in \s the
       | this \s review \s comes \s from \s a \s themed \s issue \s on
       | for \s a \s complete \s overview \s see \s the \s issue \s and \s the \s editorial \W* $
@@ -143,6 +151,8 @@ _REVIEW = re.compile(
   | this \s article \s is \s a \s pnas \s direct \s submission
   | peer \s review \s under \s (?: the \s )? responsibility \s of \s
   | peer \s review \W+ (?: \w+ \s ){1,2} peer \s reviewers \s contributed \s to \s the \s peer \s review
+  | the \s review \s history \s is \s available \s as \s additional \s file \s \d
+  | this \s article \s is \s part \s of \s our \s transparent \s peer [- ] review \s trial
   | reviewers['’] \s reports \s totall?ed \s \d
   | this \s article \s has \s been \s reviewed \s? / \s? commented \s by \s
   | (?: \[ \s? )? editorial \s note: \s this \s article \s has \s been \s through \s an \s editorial
@@ -183,8 +193,10 @@ _SUPPLEMENT_NOTE = re.compile(
       | the \s online- \s? only \s data \s supplement \s is \s available \s with \s this \s article
       | (?: additional \s )? online \s content \s is \s viewable \s at \b
       | is \s available \s for \s this \s paper \s at \s \S+ $
-      | (?: supplementary \s pdf \s file | extra \s material ) \s supplied \s by \s (?: the \s )? authors?
-        \W* $
+      | the \s following \s online \s material \s is \s available \s for \s this \s article \W* $
+      | this \s material \s is \s available \s as \s part \s of \s the \s online \s article
+      | (?: supplementary \s (?: information | pdf \s file ) | extra \s material ) \s supplied \s by \s
+        (?: the \s )? authors? \W* $
       | source \s data \s are \s available \s (?: online \s )? for \s this \s figure
       | check \s the \s online \s version \s for \s the \s most \s updated \s information \s on
         \s this \s article
@@ -262,9 +274,13 @@ _PARAGRAPH_KINDS: Final = (
     ("publisher-note", r"these authors (?:also )?contributed equally(?:(?: to this \w+)?\.?|: .{0,300})\Z"),
     ("publisher-note", r"these authors (?:also )?jointly supervised this work\b.{0,300}\Z"),
     ("publisher-note", r"•{1,2} of (?:special|outstanding) interest\Z"),
-    ("review-note", r"(?:transparent )?peer review file\W*\Z"),
+    ("review-note", r"(?:(?:transparent )?peer review file|review history)\W*\Z"),
     ("supplement-note", r"article plus supplemental information\W*\Z"),
-    ("supplement-note", r"(?:(?:data|web) supplement|supplemental digital content)\W*\Z"),
+    (
+        "supplement-note",
+        r"(?:(?:data|web) supplement|supplementary|supplemental digital content"
+        r"|download (?:pdf|metadata file)|\(only available in the electronic version\))\W*\Z",
+    ),
     ("publisher-note", r"alt-text: unlabelled box\Z"),
     ("review-note", r"communicated by (?:(?-i:[A-Z])[\w.'’-]{0,20} ?){1,5}\Z"),
     ("supplement-note", r"(?:supplemental material, )?sj-[a-z0-9]{2,5}-\d{1,2}-[a-z]{2,6}-10\.\d{4}"),
@@ -287,8 +303,8 @@ _PARAGRAPH_OPENINGS: Final = (
 )
 """Openings of notes of several sentences, or of an abstract, whose other notes cleaning removes."""
 _PARAGRAPH_START_LIST: Final = (
-    "Alt- Any_ Arti CITA Cita Cite Como Comm Cómo Data Due_ Edit How_ Open Peer Plea Publ Reco Spri Sugg Supp"
-    " Thes This To_c Tran Web_ [Rev [ver •_of ••_o"
+    "(onl Alt- Any_ Arti CITA Cita Cite Como Comm Cómo Data Down Due_ Edit How_ Open Peer Plea Publ Reco Revi"
+    " Spri Sugg Supp Thes This To_c Tran Web_ [Rev [ver •_of ••_o"
     " sj-d sj-j sj-m sj-p sj-r sj-s sj-t sj-v sj-x sj-z"
 )
 _PARAGRAPH_STARTS: Final = frozenset(start.replace("_", " ") for start in _PARAGRAPH_START_LIST.split())
@@ -435,8 +451,9 @@ _TAIL: Final = 300
 _SENTENCE_START = re.compile(
     r"""
     (?: the \s )? (?: authors | creative | data | raw \s data | full | images | use, | costs? | manuscript
-        | lancet | opinions | original \s version | publisher | specific \s roles | united \s states
-        | statements | views | review (?: er | ing ) | handling | supp | addi | elec | on-?line | foll )
+        | lancet | opinions | original \s version | publisher | specific \s roles
+        | united \s states | statements | views | review (?: er | ing | \s hist )
+        | handling | supp | addi | elec | on-?line | foll )
   | this \s (?: is \s an? | figure \s app | review \s comes
         | (?: \w+ \s )? (?: article | licen | manuscript | material | paper | publication | work ) )
   | if \s | no \s | to \s | by \s | non-? | see | for \s | any \s | as \s a | all \s | some \s | an? \s
@@ -446,7 +463,7 @@ _SENTENCE_START = re.compile(
   | externally | further | source \s data | \(c\) | reviewers | used \s (?: with | by ) | original \s source
   | online \s con | is \s avail | extra \s mat | note: \s supp | asm \s | although \s pnas
   | correspondence \s and | (?: \* \s )? \[ corr | go \s to | funding \s info | disclosures | full \s text
-  | contribute \s and | freely \s sub
+  | authors?['’]? \s (?: contributions | disclosures ) | contribute \s and | high [ -] qual | freely \s sub
   | available \s online | conflicts \s that | consisting \s of | papers \s of \s part
   | \[? \s? editorial \s note | published \s by
   | is \s a \s guest

@@ -157,7 +157,8 @@ def is_title(text: str) -> bool:
 
 MAX_PARAGRAPH_HEADING: Final = 50
 _PARAGRAPH_HEADING = re.compile(
-    rf"(?:{_RUN_IN_HEADING.pattern}|Change [Hh]istory|Specifications? [Tt]able|Value of the [Dd]ata)[:.]?"
+    rf"(?:{_RUN_IN_HEADING.pattern}|Change [Hh]istory|Specifications? [Tt]able|Value of the [Dd]ata"
+    r"|(?:Added value of|Evidence before) this study|Implications of all the available evidence)[:.]?"
 )
 
 
@@ -361,6 +362,8 @@ _SUPPLEMENT_NOTE = re.compile(
 )
 _SUPPLEMENT_HINTS: Final = ("click", "download", "format", "type")
 """One of these is in every such note that does not end in a bracket."""
+_DOI_BEFORE_TITLE = re.compile(r"\A10\.\d{4,9}/\S{1,60} (?=[A-Z])")
+"""BMC's XML has the address of a file before its title."""
 _WHOLE_NOTE = re.compile(
     rf"[(\[]? \s* (?: {_TYPE_AND_SIZE} | {_TYPE} | {_SIZE} ) \s* [)\]]? \.?"
     r" | (?: audio | data (?: \s? set )? | document | figure | file | image | movie | presentation"
@@ -382,6 +385,7 @@ def remove_file_notes(text: str, is_supplement: bool) -> str:
     if ("(" in text and _NOTE_FROM_ROUND.search(text)) or ("[" in text and _NOTE_FROM_SQUARE.search(text)):
         text = _BRACKETED_NOTE.sub("", text).strip()
     if is_supplement:
+        text = _DOI_BEFORE_TITLE.sub("", text)
         lower_text = text.lower()
         if lower_text.rstrip(".").endswith((")", "]")) or any(
             hint in lower_text for hint in _SUPPLEMENT_HINTS
@@ -426,13 +430,14 @@ _COLOUR_NOTE = re.compile(
         (?> [^.]{{0,300}}? {_ELSEWHERE} ) .*
       | to \s view \s (?> [^.]{{0,300}}? \b in \s colou?r \b ) (?> [^.]{{0,300}}? {_ELSEWHERE} )
         [^.]{{0,300}}+
+      | this \s figure \s is \s in \s colou?r \s in \s the \s electronic \s version
       | see \s (?: the \s )? online \s (?> [^.]{{0,300}}? \b colou?r \s version \b ) [^.]{{0,300}}+ )
     \.? $
     """,
     _FLAGS,
 )
 
-_COLOUR_HINTS: Final = ("online", "web", "viewed")
+_COLOUR_HINTS: Final = ("online", "web", "viewed", "electronic version")
 """One of these is in every note."""
 
 

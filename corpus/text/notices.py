@@ -214,6 +214,8 @@ _POINTER = rf"""
         (?:article|commentar|editorial|letter|perspective|review|spotlight|highlight)\w* \b
         .{{0,250}}? (?: {_PAGE_POINTER} | {_DOI} | https?://\S+ )
     | This\s+article\s+is\s+(?:highlighted|featured)\s+in\s+the\s.{{0,80}}? {_PAGE_POINTER}
+    | This\s+article\s+is\s+part\s+of\s+(?:a|the)\s+(?:\w+\s+)?(?:meeting|themed?)\s+issue
+        \s+[‘'“"][^.]{{1,200}}[’'”"]
     | This\s+article\s+is\s+(?:categori[sz]ed|characterized)\s+under:\s+[A-Z][^.]*
     | (?:Visual\s+Overview[-–—:\s]+)?An\s+online\s+visual\s+overview\s+is\s+available\s+for\s+this\s+article
     | For\s+further\s+resources\s+related\s+to\s+this\s+article,\s+please\s+visit\s+the\s+\w+\s+website

@@ -219,6 +219,8 @@ END_NOTES = {
         " See related articles by Mouse et al., p. 12 and Rat, p. 34.",
         " This article is highlighted in the In This Issue feature, p. 1.",
         " This article is categorized under: Mice > Sleep Rats > Sleep and Food.",
+        " This article is part of the theme issue ‘Sleep of mice’.",
+        " This article is part of a discussion meeting issue 'Mice'.",
         "[Mice; sleep of rats; phylogenetics; Tree of Sleep.].",
         " Visual Overview- An online visual overview is available for this article.",
         " Sleep Mice 2019, 8:12-34. doi: 10.0000/mice.12 For further resources related to this article,"
