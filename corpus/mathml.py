@@ -86,6 +86,7 @@ _INVISIBLE_CHARACTERS = re.compile("[\u200b-\u200d\u2060\ufeff\u00ad]")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD_PREFIXES: Final = frozenset("Δδ∂∇dμµ∆")
 """Letters that belong to the word after them."""
+_ORDINAL_ENDINGS: Final = frozenset(("st", "nd", "rd", "th"))
 
 
 def _append_token(text: str | None, pieces: list[str]) -> None:
@@ -187,6 +188,8 @@ def _needs_blank(
     if previous_class != _WORD or not starts_word:
         return False
     if len(piece) > 1 and piece.isalpha():
+        if piece in _ORDINAL_ENDINGS and (len(previous_piece) == 1 or previous_piece.isdigit()):
+            return False
         return (previous_piece.isalpha() and previous_piece not in _WORD_PREFIXES) or bool(
             _NUMBER.fullmatch(previous_piece)
         )

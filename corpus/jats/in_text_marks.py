@@ -151,11 +151,15 @@ _BESIDE_CITATION = re.compile(
 )
 """Numbers in brackets that have no link, beside a citation that has: "gulls [45] [2]"."""
 _ADJACENT_BRACKETS = re.compile(r"\] ?\[")
+_LEFT_TO_RIGHT: Final = "\u200e"
+_RIGHT_TO_LEFT: Final = "\u200f"
 _STRIPPED_IN_BRACKET: Final = " \t\n,;:"
 
 
 def remove_marks(text: str) -> str:
     """Remove the marks, and the brackets that become empty."""
+    if _LEFT_TO_RIGHT in text or _RIGHT_TO_LEFT in text:  # between a citation and its stop
+        text = text.replace(_LEFT_TO_RIGHT, "").replace(_RIGHT_TO_LEFT, "")
     # A search for one character is ten times as fast as one for two.
     has_round_bracket = "(" in text and f"({CITATION_MARK}" in text
     has_square_bracket = "[" in text

@@ -32,7 +32,7 @@ class TextBlock(NamedTuple):
 
 
 _PARTS_WITHOUT_NOTES: Final = frozenset({"title", "table", REFERENCES_PART})
-_REFERENCE_STARTS: Final = frozenset("(0123456789BCFLNRSWbcflnrsw[")
+_REFERENCE_STARTS: Final = frozenset("(0123456789ABCFLMNRSWabcflmnrsw[")
 """First characters of titles of references, a fast prefilter."""
 _ABSTRACT_PARTS: Final = frozenset({"abstract", "summary", "other-abstract", "translated-abstract"})
 

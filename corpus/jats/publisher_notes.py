@@ -270,6 +270,7 @@ _PARAGRAPH_KINDS: Final = (
         "publisher-note",
         r"any alternative text \(alt text\) provided alongside figures in this article has been",
     ),
+    ("publisher-note", "correction notice: this (?:article|paper) has been corrected"),
     ("publisher-note", r"editorial on the research topic\b.{0,200}\Z"),
     ("publisher-note", r"these authors (?:also )?contributed equally(?:(?: to this \w+)?\.?|: .{0,300})\Z"),
     ("publisher-note", r"these authors (?:also )?jointly supervised this work\b.{0,300}\Z"),
@@ -303,8 +304,8 @@ _PARAGRAPH_OPENINGS: Final = (
 )
 """Openings of notes of several sentences, or of an abstract, whose other notes cleaning removes."""
 _PARAGRAPH_START_LIST: Final = (
-    "(onl Alt- Any_ Arti CITA Cita Cite Como Comm Cómo Data Down Due_ Edit How_ Open Peer Plea Publ Reco Revi"
-    " Spri Sugg Supp Thes This To_c Tran Web_ [Rev [ver •_of ••_o"
+    "(onl Alt- Any_ Arti CITA Cita Cite Como Comm Corr Cómo Data Down Due_ Edit How_ Open Peer Plea Publ Reco"
+    " Revi Spri Sugg Supp Thes This To_c Tran Web_ [Rev [ver •_of ••_o"
     " sj-d sj-j sj-m sj-p sj-r sj-s sj-t sj-v sj-x sj-z"
 )
 _PARAGRAPH_STARTS: Final = frozenset(start.replace("_", " ") for start in _PARAGRAPH_START_LIST.split())

@@ -158,7 +158,8 @@ def is_title(text: str) -> bool:
 MAX_PARAGRAPH_HEADING: Final = 50
 _PARAGRAPH_HEADING = re.compile(
     rf"(?:{_RUN_IN_HEADING.pattern}|Change [Hh]istory|Specifications? [Tt]able|Value of the [Dd]ata"
-    r"|(?:Added value of|Evidence before) this study|Implications of all the available evidence)[:.]?"
+    r"|(?:Added value of|Evidence before) this study|What this (?:paper|study) adds"
+    r"|Implications of all the available evidence)[:.]?"
 )
 
 
@@ -189,7 +190,8 @@ _REFERENCE_TITLE: Final = r"""
     \W*+ [\divx.]*+ \W*+ (?:
         references? (?: \s (?: list | cited | section ) )? | list \s of \s references | literature \s cited
       | (?: selected \s )? bibliography | works \s cited | cited \s (?: references | literature )
-      | references \s and \s notes | notes \s and \s references | further \s reading
+      | references \s and \s notes | notes \s and \s references
+      | (?: additional | further | recommended | suggested ) \s readings? | more \s details \s in
       | r[ée]f[ée]r[eê]nces (?: \s bibliographiques )? | bibliographie | literatur (?:verzeichnis)?
       | bibliograf[ií]a | refer[eê]ncias (?: \s bibliogr[aá]ficas )? | riferimenti (?: \s bibliografici )?
     )
@@ -364,6 +366,8 @@ _SUPPLEMENT_HINTS: Final = ("click", "download", "format", "type")
 """One of these is in every such note that does not end in a bracket."""
 _DOI_BEFORE_TITLE = re.compile(r"\A10\.\d{4,9}/\S{1,60} (?=[A-Z])")
 """BMC's XML has the address of a file before its title."""
+_DISCLOSURE_FORM = re.compile(r".{2,40} [A-Z]{2,5}-\d{4,6}-\d{4}_\w{2,30}")
+"""An author and the name of a file: "A. Ode GUL-12345-2031_Ode"."""
 _WHOLE_NOTE = re.compile(
     rf"[(\[]? \s* (?: {_TYPE_AND_SIZE} | {_TYPE} | {_SIZE} ) \s* [)\]]? \.?"
     r" | (?: audio | data (?: \s? set )? | document | figure | file | image | movie | presentation"
@@ -385,6 +389,8 @@ def remove_file_notes(text: str, is_supplement: bool) -> str:
     if ("(" in text and _NOTE_FROM_ROUND.search(text)) or ("[" in text and _NOTE_FROM_SQUARE.search(text)):
         text = _BRACKETED_NOTE.sub("", text).strip()
     if is_supplement:
+        if _DISCLOSURE_FORM.fullmatch(text):
+            return ""
         text = _DOI_BEFORE_TITLE.sub("", text)
         lower_text = text.lower()
         if lower_text.rstrip(".").endswith((")", "]")) or any(

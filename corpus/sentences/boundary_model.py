@@ -64,6 +64,7 @@ _PATTERNS_AFTER_STOP: Final = {
     "dash": r"[–—-]",
     "Dr": r"(?:Dr|Mr|Prof)\.",
     "Drs": r"(?:Drs|Mrs|Ms)\.",
+    "ellipsis": r"…",
     "dots": r"[.…!?]+",
     "initials": r"[A-Z](?:\.[-–]?[A-Z])*\.(?:[-–][A-Z]\.?)?[,;]?",
     "capital": r"[A-Z]",
@@ -326,6 +327,7 @@ _SCORED_AS: Final = {
     "dash": "number",
     "Dr": "Name",
     "Drs": "Word",
+    "ellipsis": "dots",
     "epithet": "Name",
     "ex": "small",
     "letter,": "small",
@@ -358,7 +360,12 @@ def decide_by_rule(context: BoundaryContext) -> bool | None:
         return True
     if class_before == "company" and not position:
         is_sentence = class_beyond == "small" and class_after in ("Opener", "Word", "Name", "epithet")
-        return True if is_sentence or class_after in ("Dr", "Drs") else None
+        names_people = class_after == "initials" and class_beyond == "initial"  # Ltd. J.D., K.R. and A.C.
+        return True if is_sentence or names_people or class_after in ("Dr", "Drs") else None
+    if class_before == "capital" and class_after == "Figure" and class_beyond == "number" and not position:
+        return True  # 1, …, B. Figure 12 shows
+    if class_before in CERTAIN_CLASSES and class_after == "ellipsis" and class_beyond in ("Name", "Name,"):
+        return True  # very often. … Obviously
     is_plain = class_after in ("Opener", "Opener,", "Word", "Name", "epithet", "ACRONYM", "gene", "strain")
     return True if previous_class == "supplement" and class_before == "reference" and is_plain else None
 
@@ -463,7 +470,7 @@ def decide_by_neighbours(class_before: str, class_after: str) -> bool | None:
     decisions = {
         _decide_by_any_rule((previous, class_before, ".", class_after, beyond, position))
         for previous in ("supplement", "ex", "")  # what rules name, and what none names
-        for beyond in ("small", "Name", "Name,", "")
+        for beyond in ("small", "Name", "Name,", "initial", "number", "")
         for position in ("first", "inside", "")
     }
     if None in decisions:

@@ -142,6 +142,8 @@ GOLDEN = {
     wrap("msub", mi("x"), mi("i", "j")): "x_ij",
     wrap("msub", mi("x"), mtext("total soil")): "x_(total soil)",
     wrap("msub", mtext("PM"), mn("2.5")): "PM2.5",
+    mi("k") + mi("th"): "kth",
+    mn("25") + mtext("th"): "25th",
     wrap("msup", mi("θ"), mo("(") + mi("k") + mo(")")): "θ^(k)",
     wrap("msup", mi("e"), mo("−") + mi("a") + mi("t")): "e^(−at)",
     wrap("msup", mi("e"), wrap("mfrac", mn(1), mn(2))): "e^(1/2)",
