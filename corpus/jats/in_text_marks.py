@@ -72,6 +72,21 @@ def has_only_citations(text: str) -> bool:
     return _ONLY_CITATIONS.fullmatch(text) is not None
 
 
+def closes_citation(script: str, before: str) -> bool:
+    """Return True if a superscript is a bracket after a citation that has no opening one.
+
+    ``nests<xref>18</xref><sup>)</sup>``, as Japanese journals print citations.
+
+    Args:
+        script: the text of the superscript.
+        before: the marked text before it, which may have tags of superscripts.
+    """
+    if script not in (")", "]") or before[-1:] != CITATION_MARK:
+        return False
+    text = before.replace("<sup>", "").replace("</sup>", "")
+    return text.rstrip(f"{CITATION_MARK}0123456789 ,;{_DASHES}")[-1:] not in ("(", "[")
+
+
 _TRAILING_NUMBER = re.compile(rf"(?<!\s)\s*+[(\[]{_NUMBER}(?:[\s,;{_DASHES}]++{_NUMBER})*[)\]]$")
 _CITATION_SEPARATOR: Final = rf"(?:[\s,;/&{_DASHES}]|\s(?:and|or|to)\s)*"
 _CITATION_RUN = re.compile(rf"{CITATION_MARK}(?:{_CITATION_SEPARATOR}{CITATION_MARK})*\s*")

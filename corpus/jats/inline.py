@@ -271,6 +271,8 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
         if is_at_end and in_text_marks.may_end_caption(text, pieces[-1]):
             pieces[-1] = pieces[-1].rstrip(" ")
             return
+    if in_text_marks.closes_citation(text, "".join(pieces[-_LOOKBACK_PIECES:])):
+        return
     is_isotope = text.isdigit() and (element.tail or "")[:1].isupper()
     # The blanks before <sup>14</sup>C and after "Gulls.", before <sup>#</sup>P < 0.05, are intended.
     if not is_isotope and not (_SIGNS.fullmatch(text) and "".join(pieces[-2:]).rstrip().endswith(".")):

@@ -223,7 +223,7 @@ _SENTENCE_KINDS: Final = (
     ("supplement-note", _SUPPLEMENT_NOTE.match),
 )
 _COPYRIGHT = re.compile(
-    r"(?:[\d/-]{0,12}|copyright:?\s)(?:©|copyright|\(c\)(?=\s(?:(?:19|20)\d\d|the\sauthor|copyright)))\s",
+    r"(?:[\d/-]{0,12}|\[?copyright:?\s)(?:©|copyright|\(c\)(?=\s(?:(?:19|20)\d\d|the\sauthor|copyright)))\s",
     re.IGNORECASE,
 )
 """A panel of a figure begins with "(c)" too: "(c) Controls."."""
@@ -259,48 +259,54 @@ _HEADING_KINDS: Final = (
     ("review-note", _REVIEW_HEADING.fullmatch),
     ("citation-note", _CITATION_HEADING.fullmatch),
 )
-_PARAGRAPH_KINDS: Final = (
-    (
-        "supplement-note",
-        r"(?:supplement(?:al|ary) materials?\W+)?this content has been supplied by the author",
-    ),
-    ("licence-note", "open access: this is an open[- ]access article|springer nature or its licensor"),
-    ("publisher-note", "please see later in the article for the editors['’] summary"),
-    (
-        "publisher-note",
-        r"any alternative text \(alt text\) provided alongside figures in this article has been",
-    ),
-    ("publisher-note", "correction notice: this (?:article|paper) has been corrected"),
-    ("publisher-note", r"editorial on the research topic\b.{0,200}\Z"),
-    ("publisher-note", r"these authors (?:also )?contributed equally(?:(?: to this \w+)?\.?|: .{0,300})\Z"),
-    ("publisher-note", r"these authors (?:also )?jointly supervised this work\b.{0,300}\Z"),
-    ("publisher-note", r"•{1,2} of (?:special|outstanding) interest\Z"),
-    ("review-note", r"(?:(?:transparent )?peer review file|review history)\W*\Z"),
-    ("supplement-note", r"article plus supplemental information\W*\Z"),
-    (
-        "supplement-note",
-        r"(?:(?:data|web) supplement|supplementary|supplemental digital content"
-        r"|download (?:pdf|metadata file)|\(only available in the electronic version\))\W*\Z",
-    ),
-    ("publisher-note", r"alt-text: unlabelled box\Z"),
-    ("review-note", r"communicated by (?:(?-i:[A-Z])[\w.'’-]{0,20} ?){1,5}\Z"),
-    ("supplement-note", r"(?:supplemental material, )?sj-[a-z0-9]{2,5}-\d{1,2}-[a-z]{2,6}-10\.\d{4}"),
-    (
-        "supplement-note",
-        r"please access these web ?sites via the online version of this summary at \S+ ?\S{0,9}\Z",
-    ),
-    (
-        "review-note",
-        r"(?:\[reviews?\]\W{1,3})?due to the commitment assumed by\b.{0,160}? open science, this journal only"
-        r" publishes reviews",
-    ),
-    ("review-note", r"\[version \d+; (?:awaiting|peer review|referees)[^\[\]]*\]\Z"),
+_LICENCE_PARAGRAPH = re.compile(
+    r"open access: this is an open[- ]access article|springer nature or its licensor", re.IGNORECASE
+)
+_PUBLISHER_PARAGRAPH = re.compile(
+    r"""
+    please \s see \s later \s in \s the \s article \s for \s the \s editors['’] \s summary
+  | any \s alternative \s text \s \( alt \s text \) \s provided \s alongside \s figures \s in \s this
+  | correction \s notice: \s this \s (?: article | paper ) \s has \s been \s corrected
+  | editorial \s on \s the \s research \s topic \b .{0,200} \Z
+  | these \s authors \s (?: also \s )? contributed \s equally
+      (?: (?: \s to \s this \s \w+ )? \.? | : \s .{0,300} ) \Z
+  | these \s authors \s (?: also \s )? jointly \s supervised \s this \s work \b .{0,300} \Z
+  | •{1,2} \s of \s (?: special | outstanding ) \s interest \Z
+  | alt-text: \s unlabelled \s box \Z
+    """,
+    _FLAGS,
+)
+_REVIEW_PARAGRAPH = re.compile(
+    r"""
+    (?: (?: transparent \s )? peer \s review \s file | review \s history ) \W* \Z
+  | communicated \s by \s (?: (?-i: [A-Z] ) [\w.'’-]{0,20} \s? ){1,5} \Z
+  | (?: \[reviews?\] \W{1,3} )? due \s to \s the \s commitment \s assumed \s by \b .{0,160}? \s open
+    \s science, \s this \s journal \s only \s publishes \s reviews
+  | \[version \s \d+; \s (?: awaiting | peer \s review | referees ) [^\[\]]* \] \Z
+    """,
+    _FLAGS,
+)
+_SUPPLEMENT_PARAGRAPH = re.compile(
+    r"""
+    (?: supplement (?: al | ary ) \s materials? \W+ )? this \s content \s has \s been \s supplied \s by \s the
+      \s author
+  | (?: article \s plus \s supplemental \s information | (?: data | web ) \s supplement | supplementary
+      | supplemental \s digital \s content | download \s (?: pdf | metadata \s file )
+      | \( only \s available \s in \s the \s electronic \s version \) ) \W* \Z
+  | (?: supplemental \s material, \s )? sj-[a-z0-9]{2,5}-\d{1,2}-[a-z]{2,6}-10\.\d{4}
+  | please \s access \s these \s web \s? sites \s via \s the \s online \s version \s of \s this \s summary
+    \s at \s \S+ \s? \S{0,9} \Z
+    """,
+    _FLAGS,
 )
 _PARAGRAPH_OPENINGS: Final = (
     ("citation-note", _OWN_CITATION.fullmatch),
     ("citation-note", _CITATION_HEADING.fullmatch),
-    *((kind, re.compile(pattern, re.IGNORECASE).match) for kind, pattern in _PARAGRAPH_KINDS),
+    ("licence-note", _LICENCE_PARAGRAPH.match),
+    ("publisher-note", _PUBLISHER_PARAGRAPH.match),
     ("publisher-note", _PUBLISHER_HEADING.match),
+    ("review-note", _REVIEW_PARAGRAPH.match),
+    ("supplement-note", _SUPPLEMENT_PARAGRAPH.match),
 )
 """Openings of notes of several sentences, or of an abstract, whose other notes cleaning removes."""
 _PARAGRAPH_START_LIST: Final = (

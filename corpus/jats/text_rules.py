@@ -88,7 +88,10 @@ def is_boilerplate(title: str, section_types: tuple[str | None, ...] = ()) -> bo
     return _BOILERPLATE_TITLE.fullmatch(normalised) is not None
 
 
-_BIOGRAPHIES = re.compile(r"\W*(?:about (?:the )?authors?|authors?['’]? biograph(?:y|ies))\W*", re.IGNORECASE)
+_BIOGRAPHIES = re.compile(
+    r"\W*(?:about (?:the )?authors?|authors?['’]? biograph(?:y|ies)|authors['’] information)\W*",
+    re.IGNORECASE,
+)
 
 
 def is_title_of_biographies(title: str) -> bool:

@@ -378,6 +378,10 @@ def _flatten_superscript(superscript: re.Match[str]) -> str:
     xml, start, end = superscript.string, *superscript.span()
     if element_text.is_degree(text, xml[end : end + 3]):
         return "°"
+    if xml.endswith(CITATION_REFERENCE, 0, start) and in_text_marks.closes_citation(
+        text, _unescape(xml[max(0, start - _MAX_TAG_LENGTH) : start])
+    ):
+        return ""
     last_character = xml[start - 1]
     if (
         last_character in " \t\n>"

@@ -76,6 +76,8 @@ _PATTERNS_AFTER_STOP: Final = {
     "amount": r"\d.*",
     "S1": r"S\d{1,2}[A-Z]?(?:[-–][A-Z])?[).,:;]*",
     "variable": r"[A-Z][_^].*",
+    "serovar": r"(?:Typhimurium|Enteritidis|Infantis|Typhi|Paratyphi|Choleraesuis|Dublin|Gallinarum|Hadar"
+    r"|Heidelberg|Kentucky|Newport|Pullorum)[.,;)]?",  # S. Typhimurium
     "epithet": r"[A-Z][a-z]{2,}(?:[^\Waeiou]i|ii|um|iae)|Albopictus|Africanus|Aureus",
     "Adverb,": r"[A-Z][a-z]+(?:[nrt]al|[aeiou]te|nt|[ao]us|iv|[eu]d|ng|ab|ib)ly,",  # Eventually,
     "Name,": r"[A-Z][\w'’-]*[,;]",
@@ -334,6 +336,7 @@ _SCORED_AS: Final = {
     "new": "rank",
     "paragraph": "mark",
     "sense": "latin",
+    "serovar": "Name",
     "strain": "Word",
     "supplement": "other",
     "target": "Word",
@@ -378,7 +381,7 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
     previous_class, class_before, mark, class_after, class_beyond, position = context
     if class_after == "per unit":  # 3 fg. g-1
         return False
-    if class_before == "capital" and class_after == "cross":
+    if class_before == "capital" and class_after in ("cross", "serovar"):
         return False
     if class_after == "(2)," and class_beyond in ("Name", "Name,", "small"):  # 3 mL/min. (210 °C), nests
         return False

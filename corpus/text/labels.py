@@ -8,6 +8,7 @@ are found without a mark too, if the first begins the text: "Aim To see. Methods
 In labelled sections, labels with a colon and no blank are found: "It sleeps.Methods and Results:We looked".
 Those of main parts are found with a blank too, if no label begins the text: "It sleeps. Results: None.", and
 so are names that are a sentence: "It sleeps. Results. None."
+The Journal of Physical Therapy Science has them in brackets, "[Purpose] To see. [Results] None."
 The journals of the American Society for Microbiology print "it sleeps.IMPORTANCE Mice"; PubMed has sections
 with labels that end in a stop and a colon, "A cohort OBJECTIVE.: To see.".
 """
@@ -82,6 +83,11 @@ _UNMARKED_LABEL = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _MIN_UNMARKED_LABELS: Final = 3
+_BRACKETED_LABEL = re.compile(
+    rf"\[({SECTION_NAME}(?:(?:\sand\s|\s?&\s?|\s?/\s?|,\s){SECTION_NAME}){{0,2}})\]\s*",
+    re.VERBOSE | re.IGNORECASE,
+)
+_MIN_BRACKETED_LABELS: Final = 2
 _IMPORTANCE = re.compile(r"(?<=[.?!)])\s*(IMPORTANCE)\s+(?=[A-Z])")
 _JOINED_COLON = re.compile(r":(?=[A-Za-z\d])")
 _INNER_COLON = re.compile(r":(?=\s?[A-Za-z\d])")
@@ -116,6 +122,8 @@ def split_at_labels(text: str) -> list[tuple[str | None, str]] | None:
             labels += [] if text.endswith(":", 0, previous.start()) else [previous, label]
     if not labels and text[:_OPENER_LENGTH].lower() in _OPENERS:
         labels = _find_unmarked_labels(text)
+    if not labels and text[:1] == "[":
+        labels = _find_bracketed_labels(text)
     if not labels and "IMPORTANCE " in text:
         labels = list(_IMPORTANCE.finditer(text))
     return _make_sections(text, None, labels)
@@ -193,6 +201,12 @@ def _find_unmarked_labels(text: str) -> list[re.Match[str]]:
         if label[1].isupper() == text[:_OPENER_LENGTH].isupper()
     ]
     return labels if len(labels) >= _MIN_UNMARKED_LABELS and labels[0].start() == 0 else []
+
+
+def _find_bracketed_labels(text: str) -> list[re.Match[str]]:
+    """Return labels like "[Purpose] To see. [Results] They"; they are two or more, the first at the start."""
+    labels = list(_BRACKETED_LABEL.finditer(text))
+    return labels if len(labels) >= _MIN_BRACKETED_LABELS and labels[0].start() == 0 else []
 
 
 def _find_label_ends(text: str) -> list[int]:

@@ -280,7 +280,7 @@ def test_labels_without_text(before: list[LabelledText], after: list[LabelledTex
 def split_marked(marked: str) -> tuple[str, list[LabelledText]]:
     """Return a text whose labels are marked, as in "{Aim:} To see. {Results:} Good.", and its sections."""
     before, *parts = re.split("[{}]", marked)
-    labels = [None, *(label.strip(" .:-—") for label in parts[::2])]
+    labels = [None, *(label.strip(" .:-—[]") for label in parts[::2])]
     texts = [text.strip() for text in (before, *parts[1::2])]
     return re.sub("[{}]", "", marked), [section for section in zip(labels, texts, strict=True) if section[1]]
 
@@ -316,6 +316,7 @@ RUN_IN_CASES = [
         # with labels that have a mark, the word is part of a section; a name after another colon is no label
         "{METHODS:} We look. IMPORTANCE S.",
         "{METHODS:} As follows: Results: S.",
+        "{[Purpose]} To see. {[Subjects and Methods]} 12 [old] mice. {[Results]} They slept.",
     )
 ]
 
