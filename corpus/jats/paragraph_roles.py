@@ -179,8 +179,11 @@ def _mark_publisher_notes(blocks: list[TextBlock]) -> list[TextBlock]:
         # Cleaning removes the notes at the end of an abstract.
         if text and part not in _ABSTRACT_PARTS and (ended := publisher_notes.split_notes(text)):
             text, notes = ended.text, [*notes, *ended.notes]
+        if not notes:
+            marked.append(block)
+            continue
         if text:
-            marked.append(block._replace(text=text))
+            marked.append(TextBlock(part, headings, text))
         marked += [TextBlock(kind, headings, note) for kind, note in notes]
     has_text = any(block.part not in ("title", REFERENCES_PART, *NOTE_PARTS) for block in marked)
     return marked if has_text else blocks
