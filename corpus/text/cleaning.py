@@ -207,6 +207,8 @@ _MORE_NUMBERS = r"(?:[,–-]\d{1,2})*"
 _AFTER_STOP = re.compile(rf"\.\d(?<=[a-z][a-z][a-z][a-z]\.\d)\d?{_MORE_NUMBERS}(?=\s*\Z|\s+[^\sa-z\d])")
 _LIST = re.compile(r",\d(?:(?<=[a-z]\d,\d)|(?<=[a-z]\d\d,\d))")
 _RANGE = re.compile(r"-\d(?:(?<=[a-z]\d-\d)|(?<=[a-z]\d\d-\d))")
+_BEFORE_COMMA = re.compile(r",(?:(?<=[a-z]\d,)|(?<=[a-z]\d\d,))")
+_BEFORE_DASH = re.compile(r"–(?:(?<=[a-z]\d–)|(?<=[a-z]\d\d–))")
 _AFTER_WORD = re.compile(rf"\b([a-z]+)(?=\d{{1,2}}[,–-])\d{{1,2}}{_MORE_NUMBERS}(?=[.,;:]?(?:\s|\Z))")
 _WORD_ENDING = re.compile(
     r"[a-z]{3,}(?:cancers?|diseases?|disorders?|ed|emia|itis|ly|ness|omas?|osis|therap(?:y|ies)|tumou?rs?)"
@@ -265,9 +267,14 @@ def remove_reference_numbers(text: str) -> str:
     """Return the text without numbers of references that are glued to words."""
     if _AFTER_STOP.search(text):
         text = _AFTER_STOP.sub(_keep_stop, text)
-    if _LIST.search(text) or _RANGE.search(text) or "–" in text:
+    if _LIST.search(text) or _RANGE.search(text) or ("–" in text and _has_joined_number(text)):
         text = _AFTER_WORD.sub(_keep_word, text)
     return text
+
+
+def _has_joined_number(text: str) -> bool:
+    """Return True if a number is joined to a word and a comma or dash follows: a fast prefilter."""
+    return _BEFORE_COMMA.search(text) is not None or _BEFORE_DASH.search(text) is not None
 
 
 def _keep_stop(match: re.Match[str]) -> str:
