@@ -354,17 +354,16 @@ _NOTE_FROM_ROUND, _NOTE_FROM_SQUARE = (
     for opening in (r"\(", r"\[")
 )
 """The same from its bracket, a prefilter that is fast because the first character is known."""
-_SUPPLEMENT_NOTE = re.compile(
-    rf"""
-    (?: ^ | (?<= [.!?:)\]] ) \s+ )
+_SUPPLEMENT_NOTE_PATTERN: Final = rf"""
     (?: click \s here \s (?: for | to ) \s .*
       | download \s .{{1,60}} , \s {_TYPE} , \s {_SIZE}
       | (?: format | file \s type ) \s? : \s? {_TYPE} .*
       | [(\[] \s* (?: {_TYPE} | {_SIZE} )? \s* [)\]] )
     \.? $
-    """,
-    _FLAGS,
-)
+"""
+_SUPPLEMENT_NOTE = re.compile(_SUPPLEMENT_NOTE_PATTERN, _FLAGS)
+_SUPPLEMENT_NOTE_AT_END = re.compile(rf"\ (?<= [.!?:)\]] \  ) \s* {_SUPPLEMENT_NOTE_PATTERN}", _FLAGS)
+"""The same after a sentence. It begins with a blank, which is found fast."""
 _SUPPLEMENT_HINTS: Final = ("click", "download", "format", "type")
 """One of these is in every such note that does not end in a bracket."""
 _DOI_BEFORE_TITLE = re.compile(r"\A10\.\d{4,9}/\S{1,60} (?=[A-Z])")
@@ -399,7 +398,9 @@ def remove_file_notes(text: str, is_supplement: bool) -> str:
         if lower_text.rstrip(".").endswith((")", "]")) or any(
             hint in lower_text for hint in _SUPPLEMENT_HINTS
         ):
-            text = _SUPPLEMENT_NOTE.sub("", text).strip()
+            if _SUPPLEMENT_NOTE.match(text):
+                return ""
+            text = _SUPPLEMENT_NOTE_AT_END.sub("", text).strip()
         return "" if _WHOLE_NOTE.fullmatch(text.lower()) else text
     return text
 
