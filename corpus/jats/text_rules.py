@@ -534,6 +534,7 @@ _LABEL_START_LIST: Final = """
 """
 _LABEL_STARTS: Final = frozenset(_LABEL_START_LIST.split())
 """First letters of labels, a fast prefilter; "e" may be before them."""
+_LABEL_START_LENGTH: Final = 4
 _ID_START = re.compile("[a-z]{1,2}[0-9]")
 _MAX_LABEL: Final = 200
 
@@ -554,21 +555,23 @@ def split_label(text: str) -> tuple[str, str]:
 
     "Fig. 1. Counts" is ("Fig. 1", "Counts"); "Figure 1 shows" has no label.
     """
-    label = _LABEL.match(text) if _may_start_with_label(text) else None
+    label = _LABEL.match(text) if _may_start_label(text[:_LABEL_START_LENGTH]) else None
     return ("", text) if label is None else (label[0].rstrip(" .:|"), text[label.end() :])
 
 
 def split_caption_label(text: str) -> tuple[str, str]:
     """Split a caption as :func:`split_label` does; the stop may be missing: "Table S7 Sequences"."""
     label, rest = split_label(text)
-    open_label = _OPEN_LABEL.match(rest) if _may_start_with_label(rest) else None
+    open_label = _OPEN_LABEL.match(rest) if _may_start_label(rest[:_LABEL_START_LENGTH]) else None
     if open_label is None:
         return label, rest
     return f"{label}{': ' if label else ''}{open_label[0].rstrip()}", rest[open_label.end() :]
 
 
-def _may_start_with_label(text: str) -> bool:
-    start = text[:4].lower()
+@functools.lru_cache(maxsize=1 << 12)
+def _may_start_label(start: str) -> bool:
+    """Return True if a label may begin so. Most first letters of texts come again and again."""
+    start = start.lower()
     return (
         start[:3] in _LABEL_STARTS
         or start[1:] in _LABEL_STARTS
