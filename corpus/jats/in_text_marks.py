@@ -114,6 +114,8 @@ _INTRODUCTION_WORDS = re.compile(
     r"|e\.?g|i\.?e|cf|refs?|references?)\b)*+",
     re.IGNORECASE,
 )
+_INITIALS_AND_CITATIONS = re.compile(rf"(?:[A-Z]\.|[\s,;{_DASHES}{CITATION_MARK}])++")
+"""What a publisher's conversion left of the authors: "[17, Y. 139]"."""
 _INTRODUCTION_AT_END = re.compile(
     r"[,;:]\s*(?:see(?:\s+also)?|e\.?g\.?|cf\.?|for\s+reviews?,?\s+see|reviewed\s+in)[\s,]*\Z"
     rf"|(?<!see)[,;:]\s*(?:e\.g\.|cf\.|i\.e\.),?\s{GAP_MARK}\s*\Z"
@@ -238,7 +240,11 @@ def _clean_brackets(text: str, mark: str) -> str:
 def _clean_bracket(bracket: str) -> str:
     """Remove the citations of a bracket; return a mark if nothing else remains."""
     content = bracket[1:-1]
-    if has_only_citations(content) or _INTRODUCTION_WORDS.fullmatch(content):
+    if (
+        has_only_citations(content)
+        or _INTRODUCTION_WORDS.fullmatch(content)
+        or _INITIALS_AND_CITATIONS.fullmatch(content)
+    ):
         return CITATION_MARK
     cleaned = _close_gaps(content).strip(_STRIPPED_IN_BRACKET)
     if content.rstrip()[-1] == CITATION_MARK:

@@ -254,7 +254,9 @@ _REVIEW_HEADING = re.compile(
     r"\W*(?:editorial note on the review process|peer review information|pre-?publication history)\W*",
     re.IGNORECASE,
 )
+_COPYRIGHT_HEADING = re.compile(r"\W*copyright(?: (?:information|notice|statement))?\W*", re.IGNORECASE)
 _HEADING_KINDS: Final = (
+    ("licence-note", _COPYRIGHT_HEADING.fullmatch),
     ("publisher-note", _PUBLISHER_HEADING.fullmatch),
     ("review-note", _REVIEW_HEADING.fullmatch),
     ("citation-note", _CITATION_HEADING.fullmatch),

@@ -273,13 +273,12 @@ _MAX_AUTHOR: Final = 60
 _AFTER_NOTE_MARK: Final = ("", ",", ";", ".", ":")
 
 
-_MAX_CITED_NAMES: Final = 60
-_CITATION_ENDS: Final = ("),", ").", ");")
+_MAX_CITED_NAMES: Final = 100
 _NAMES_AND_YEAR = re.compile(
-    r"[^\W\d_a-z][\w’'-]{1,30}(?: et al\.| (?:and|&) [^\W\d_a-z][\w’'-]{1,30})?"
-    r" \((?:1[89]|20)\d\d[a-z]?\)[.,;]"
+    r"(?:[^\W\d_a-z][\w’'-]{1,30}(?: et al\.?| (?:and|&) [^\W\d_a-z][\w’'-]{1,30})?,?"
+    r" \(?(?:1[89]|20)\d\d[a-z]?\)?[.,;] ?){1,4}"
 )
-"""Source of a table's value: "Ode et al. (2031a),"."""
+"""Sources of a table's value: "Ode et al. (2031a),", "Ode and Tern, 2031; Roe, 2031."."""
 
 
 def is_whole_reference(text: str) -> bool:
@@ -288,7 +287,7 @@ def is_whole_reference(text: str) -> bool:
         return True
     if len(text) <= _MAX_ADDRESS and ("://" in text or "www." in text) and _ADDRESS_ALONE.fullmatch(text):
         return True
-    if len(text) <= _MAX_CITED_NAMES and text[-2:] in _CITATION_ENDS and _NAMES_AND_YEAR.fullmatch(text):
+    if len(text) <= _MAX_CITED_NAMES and text[-1] in ".,;" and _NAMES_AND_YEAR.fullmatch(text):
         return True
     last_word = text[text.rfind(" ") + 1 :]
     if not any(map(str.isdigit, last_word)) and "//" not in last_word and "www." not in last_word:
@@ -372,6 +371,7 @@ _DISCLOSURE_FORM = re.compile(r".{2,40} [A-Z]{2,5}-\d{4,6}-\d{4}_\w{2,30}")
 """An author and the name of a file: "A. Ode GUL-12345-2031_Ode"."""
 _WHOLE_NOTE = re.compile(
     rf"[(\[]? \s* (?: {_TYPE_AND_SIZE} | {_TYPE} | {_SIZE} ) \s* [)\]]? \.?"
+    r" | (?: high | low ) [- ] resolution \s (?: figure | image ) s?"
     r" | (?: audio | data (?: \s? set )? | document | figure | file | image | movie | presentation"
     r"   | spreadsheet | reference | table | text | v[ií]deo ) s? \W*"
     r" | [(\[] [a-z][a-z0-9]{1,4} [)\]] | \S+ \. (?: [a-z]{2,4} \d? | rdata ) \.?",

@@ -234,6 +234,8 @@ def test_prose_stays(text: str) -> None:
         ("Gull Letters thanks Ada Ode for her review.", "Peer review information", "review-note"),
         ("This paper's history is at: https://example.org/1", "Pre-publication history", "review-note"),
         ("Reviewers were asked to count gulls.", "Peer review", None),
+        ("The author has the right to grant a licence.", "Copyright", "licence-note"),
+        ("Songs are protected for 50 years.", "Copyright of songs", None),
         (
             "Supplemental material: This content has been supplied by the author(s). It may bite.",
             "",
