@@ -21,7 +21,7 @@ _SUPPLEMENT: Final = r"""
     (?: (?: additional | electronic | online ) \s )? (?: supplementa (?:l|ry) | supporting ) \s
     (?: data | digital \s content | files? | figures? | information | materials? | movies? | tables?
       | videos? )
-    (?: ,? \s (?: and | & ) \s \w+ | \s \( [^()]{1,30} \) | \s S?\d{1,2} (?= \s related ) )?
+    (?: ,? \s (?: and | & ) \s \w+ | \s \( [^()]{1,30} \) | \s s?\d{1,2} (?= \s related ) )?
 """
 _SUPPLEMENT_TITLE = re.compile(
     r".{0,300}?\b(?:appendix|data|file|fig(?:ure|\.)?|movie|table|video)s?\sS?\d", re.IGNORECASE
@@ -35,7 +35,7 @@ _LICENCE = re.compile(
                (?: is | was | has \s been ) (?: \s an? )? ) \s
       (?: open [- ] access \s (?: article | journal ) | (?: made \s )? available | distributed | licen[cs]ed
         | protected \s by \s copyright | published ) \b
-      .{0,300} (?: copyright | creative \s commons | licen[cs]e | CC [- ] BY | open [- ] access )
+      .{0,300} (?: copyright | creative \s commons | licen[cs]e | cc [- ] by | open [- ] access )
   | open [- ] access \.? $
   | to \s view \s a \s copy \s of \s this \s licen[cs]e
   | the \s images \s or \s other \s third [- ] party \s material \s in \s this \s article
@@ -60,15 +60,15 @@ _LICENCE = re.compile(
   | please \s contact \s the \s corresponding \s author \s directly \s for \s reuse \W* $
   | the \s united \s states \s government \s retains \s and \s the \s publisher, \s by \s accepting
   | for \s the \s purposes? \s of \s open \s access, \s the \s authors? (?: \(s\) )?
-      \s ha (?: s | ve ) \s applied \s an? \s (?: creative \s commons | CC [- ] BY )
+      \s ha (?: s | ve ) \s applied \s an? \s (?: creative \s commons | cc [- ] by )
   | reprints? \s and \s permissions? (?: \s information )? \s (?: is | are ) \s available
   | (?: re (?: printed | produced | published ) (?: \s and \s \w+ (?: \s \w+ )? )? | used ) \s
       (?: with | by ) \s (?: (?: kind | the ) \s )? permission \b
   | re (?: printed | produced | published ) \s (?: in \s part \s )? from \s .{1,160}
-      \b (?: permission | copyright | licen[cs]e | CC [- ] BY )
-  | original \s source: \s .{1,200} \b (?: permission | copyright | licen[cs]e | CC [- ] BY )
+      \b (?: permission | copyright | licen[cs]e | cc [- ] by )
+  | original \s source: \s .{1,200} \b (?: permission | copyright | licen[cs]e | cc [- ] by )
     """,
-    _FLAGS,
+    re.VERBOSE,
 )
 _PUBLISHER = re.compile(
     r"""
@@ -132,7 +132,7 @@ _PUBLISHER = re.compile(
       | papers \s of \s particular \s interest, \s published \s within \s the \s period \s of \s review,?
         \s have \s been \s highlighted \s as \W* $ )
     """,
-    _FLAGS,
+    re.VERBOSE,
 )
 _REVIEW = re.compile(
     r"""
@@ -159,7 +159,7 @@ _REVIEW = re.compile(
   | the \s reviewing \s editor['’]s \s assessment \s is \s that \s
   | (?: \S{1,99} \s )? is \s a \s guest \s editor \s invited \s by \s the \s editorial \s board \W* $
     """,
-    _FLAGS,
+    re.VERBOSE,
 )
 _SUPPLEMENT_NOTE = re.compile(
     rf"""
@@ -203,7 +203,7 @@ _SUPPLEMENT_NOTE = re.compile(
       | further \s information \s on \s (?: experimental | research ) \s design \s is \s available
         \s in \s the \s nature )
     """,
-    _FLAGS,
+    re.VERBOSE,
 )
 _SUPPLEMENT_LEAD = re.compile(
     rf"""
@@ -216,12 +216,14 @@ _SUPPLEMENT_LEAD = re.compile(
     _FLAGS,
 )
 """Before titles of supplements, which are text: "The following are available at URL, Table S1: Primers"."""
+_LEAD_STARTS: Final = ("The following ", "Supplement", "Supporting ", "Additional ", "Electronic ", "Online ")
 _SENTENCE_KINDS: Final = (
     ("licence-note", _LICENCE.match),
     ("publisher-note", _PUBLISHER.match),
     ("review-note", _REVIEW.match),
     ("supplement-note", _SUPPLEMENT_NOTE.match),
 )
+"""Patterns in small letters: where case counts, most alternatives are passed over by their first letter."""
 _COPYRIGHT = re.compile(
     r"(?:[\d/-]{0,12}|\[?copyright:?\s)(?:©|copyright|\(c\)(?=\s(?:(?:19|20)\d\d|the\sauthor|copyright)))\s",
     re.IGNORECASE,
@@ -496,7 +498,7 @@ def split_notes(text: str) -> NotedText | None:
 
     They stand at its end, or where supplements are before their titles.
     """
-    lead = _SUPPLEMENT_LEAD.match(text)
+    lead = _SUPPLEMENT_LEAD.match(text) if text.startswith(_LEAD_STARTS) else None
     if lead is not None:
         text = text[lead.end() :]
         ended = split_notes(text) or NotedText(text, [])
@@ -609,8 +611,9 @@ def _classify_sentence(sentence: str) -> str | None:
     """Return the kind of a sentence that is a note, or None."""
     if len(sentence) > _MAX_NOTE:
         return None
+    small_letters = sentence.lower()
     for kind, match in _SENTENCE_KINDS:
-        if match(sentence):
+        if match(small_letters):
             is_title = (
                 kind == "supplement-note"
                 and " related to this article" not in sentence
