@@ -73,8 +73,8 @@ _LICENCE = re.compile(
 _PUBLISHER = re.compile(
     r"""
     (?: (?: disclaimer / )? publisher['’]?s \s (?: disclaimer | note ) \W* )?
-    (?: (?: springer \s nature | mdpi | the \s publisher ) \s (?: remains | stays ) \s neutral \s with
-        \s regard
+    (?: (?: springer \s nature | mdpi | the \s publisher | the \s new \s phytologist \s foundation )
+        \s (?: remains | stays ) \s neutral \s with \s regard
       | the \s statements, \s opinions \s and \s data \s contained \s in \s all \s publications
       | mdpi \s and/or \s the \s editors?
       | all \s claims \s expressed \s in \s this \s article \s are \s solely
@@ -286,6 +286,7 @@ _REVIEW_PARAGRAPH = re.compile(
   | communicated \s by \s (?: (?-i: [A-Z] ) [\w.'’-]{0,20} \s? ){1,5} \Z
   | (?: \[reviews?\] \W{1,3} )? due \s to \s the \s commitment \s assumed \s by \b .{0,160}? \s open
     \s science, \s this \s journal \s only \s publishes \s reviews
+  | paper \s subject \s to \s independent \s expert \b .{0,20} \s peer \s review
   | \[version \s \d+; \s (?: awaiting | peer \s review | referees ) [^\[\]]* \] \Z
     """,
     _FLAGS,
@@ -314,8 +315,8 @@ _PARAGRAPH_OPENINGS: Final = (
 )
 """Openings of notes of several sentences, or of an abstract, whose other notes cleaning removes."""
 _PARAGRAPH_START_LIST: Final = (
-    "(onl Alt- Any_ Arti CITA Cita Cite Como Comm Corr Cómo Data Down Due_ Edit How_ Open Peer Plea Publ Reco"
-    " Revi Spri Sugg Supp Thes This To_c Tran Web_ [Rev [ver •_of ••_o"
+    "(onl Alt- Any_ Arti CITA Cita Cite Como Comm Corr Cómo Data Down Due_ Edit How_ Open Pape Peer Plea Publ"
+    " Reco Revi Spri Sugg Supp Thes This To_c Tran Web_ [Rev [ver •_of ••_o"
     " sj-d sj-j sj-m sj-p sj-r sj-s sj-t sj-v sj-x sj-z"
 )
 _PARAGRAPH_STARTS: Final = frozenset(start.replace("_", " ") for start in _PARAGRAPH_START_LIST.split())
@@ -462,7 +463,7 @@ _TAIL: Final = 300
 _SENTENCE_START = re.compile(
     r"""
     (?: the \s )? (?: authors | creative | data | raw \s data | full | images | use, | costs? | manuscript
-        | lancet | opinions | original \s version | publisher | specific \s roles
+        | new \s phyto | lancet | opinions | original \s version | publisher | specific \s roles
         | united \s states | statements | views | review (?: er | ing | \s hist )
         | handling | supp | addi | elec | on-?line | foll )
   | this \s (?: is \s an? | figure \s app | review \s comes

@@ -89,6 +89,7 @@ _INLINE_ELEMENTS: Final = (
 )
 """Elements with a handler between paragraphs that are part of the text in them."""
 _METADATA_SECTIONS: Final = {
+    "article-type-status": "notes",
     "author-bio": "bio",
     "contrib-info": "contrib-group",
     "synthesis-author-response": "sub-article",
@@ -278,7 +279,7 @@ class _ArticleWalker:
         self._add_pending_captions()  # of the text before the section
         title = _element_title(section)
         section_type = section.get("sec-type")
-        metadata_name = _METADATA_SECTIONS.get(section_type or "")
+        metadata_name = _METADATA_SECTIONS.get(section_type or section.get("notes-type") or "")
         if text_rules.is_title_of_biographies(title):
             metadata_name = "bio"
         elif metadata_name == "history" and not _is_in_notes(section):  # of a patient
@@ -597,6 +598,9 @@ class _ArticleWalker:
 
     def _add_footnote(self, footnote: etree._Element, part: str, headings: Headings) -> None:
         """Add a footnote; the sign of a note of a table, which its cells have, stays: "* P < 0.05"."""
+        if footnote.get("fn-type") == "corresp":
+            elements.count_dropped(footnote, self._dropped)
+            return
         first_block = len(self.blocks)
         part = part if part in ("caption", "boilerplate") else "footnote"
         self._walk_children(footnote, part, headings)

@@ -150,7 +150,8 @@ def _as_ascii(letter: re.Match[str]) -> str:
 
 CLASS_BEFORE_STOP: Final = WordClasses(
     {word: family for family, words in WORD_FAMILIES.items() for word in words}
-    | {"(DC": "author"},  # Genus minor (DC.) Stapf, but: Washington DC. The
+    | {"(DC": "author"}  # Genus minor (DC.) Stapf, but: Washington DC. The
+    | dict.fromkeys(("“Ca", '"Ca', "‘Ca", "'Ca"), "rank"),  # “Ca. Genus minor”, of Candidatus
     _PATTERNS_BEFORE_STOP,
     _OPENING_MARKS,
 )

@@ -264,6 +264,7 @@ def test_caches_are_bounded() -> None:
         "Gulls were read by Kwan, Inc.| Candidate genes were chosen.| It was paid by M. Ltd.| Funders left.",
         "She is a consultant to Kwan, Inc.| Dr. Lin works for Brandt Optics, Ltd.| Drs. Ode and Roe agreed.",
         "She works for Kwan Optics, Inc.| J.D., K.R. and A.C. do not.",
+        "We saw “Ca. Genus minor” and Ca.| The rest was Mg.",
         "It is a monophasic S. Typhimurium or virulent S. Dublin.| They grew.",
         "We drew n = 1, 2, B.| Figure 12 shows one.",
         "You see it often.| … Obviously, you do.",
