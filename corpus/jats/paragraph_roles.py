@@ -168,8 +168,9 @@ def _mark_publisher_notes(blocks: list[TextBlock]) -> list[TextBlock]:
         if part in _PARTS_WITHOUT_NOTES:
             marked.append(block)
             continue
-        follows_citation_title = bool(marked) and marked[-1].part == "citation-note"
-        heading = marked[-1].text if follows_citation_title else "".join(headings[-1:])
+        heading = headings[-1] if headings else ""
+        if marked and publisher_notes.is_citation_title(marked[-1].text):
+            heading = marked[-1].text
         if kind := publisher_notes.classify_paragraph(text, heading):
             marked.append(TextBlock(kind, headings, text))
             continue

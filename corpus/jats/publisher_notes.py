@@ -579,6 +579,11 @@ def _classify_heading(heading: str) -> str | None:
     return None
 
 
+def is_citation_title(text: str) -> bool:
+    """Return True if a text is the title of how to cite the article: "Please cite this paper as:"."""
+    return _classify_heading(text) == "citation-note"
+
+
 def classify_paragraph(text: str, heading: str) -> str | None:
     """Return the kind of a paragraph that is a note by its opening or its heading, or None."""
     if len(text) > _MAX_NOTE:

@@ -275,7 +275,7 @@ _AFTER_NOTE_MARK: Final = ("", ",", ";", ".", ":")
 
 _MAX_CITED_NAMES: Final = 100
 _NAMES_AND_YEAR = re.compile(
-    r"(?:[^\W\d_a-z][\w’'-]{1,30}(?: et al\.?| (?:and|&) [^\W\d_a-z][\w’'-]{1,30})?,?"
+    r"(?:[^\W\d_a-z][\w’'-]{1,30}(?:,?(?= \()|,|(?: et al\.?| (?:and|&) [^\W\d_a-z][\w’'-]{1,30}),?)"
     r" \(?(?:1[89]|20)\d\d[a-z]?\)?[.,;] ?){1,4}"
 )
 """Sources of a table's value: "Ode et al. (2031a),", "Ode and Tern, 2031; Roe, 2031."."""

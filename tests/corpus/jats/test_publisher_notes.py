@@ -345,6 +345,13 @@ def test_paragraph_after_a_title_of_the_citation_is_one() -> None:
     assert jats.document(article, PmcConfig(titles=False)).sentences == ["Gulls in 2031."]
 
 
+def test_footnote_after_the_citation_is_one() -> None:
+    notes = ("Suggested citation: Ode A. Of gulls. Gull Lett 2031;1:2.", "Peer-review started: May 3, 2031")
+    footnotes = "".join(f"<fn><p>{note}</p></fn>" for note in notes)
+    body = f"<body><p>We counted.</p></body><back><fn-group>{footnotes}</fn-group></back>"
+    assert jats.document(small_article(5, body=body), PmcConfig(titles=False)).sentences == ["We counted."]
+
+
 def test_notes_are_counted_by_kind_or_kept() -> None:
     notes = [texts[0] for texts in SENTENCES.values()]
     body = f"<body><sec><title>Results</title><p>We counted. {' '.join(notes)}</p></sec></body>"

@@ -137,6 +137,7 @@ def test_headings_that_run_in(text: str, heading: str, rest: str) -> None:
         "h.",
         "Ode et al. (2031a),",
         "Ode and Roe (2031).",
+        "Ode and Roe, 2031a; Tern et al., 2030; Auk, 2029.",
     ],
 )
 def test_footnotes_that_are_references(text: str) -> None:
@@ -162,6 +163,7 @@ def test_footnotes_that_are_references(text: str) -> None:
         "Gulls nest.",
         "Ode et al. (2031). – Not seen.",
         "Ode counted (2031).",
+        "Winter 2031; Summer 2030.",
     ],
 )
 def test_footnotes_that_are_prose(text: str) -> None:
