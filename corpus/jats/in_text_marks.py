@@ -337,8 +337,8 @@ _CHEMICAL_PREFIX = re.compile(r"[tinsc](?:Bu|Pr|Am|Pent|Hex)|m[56]?[ACGU](?![a-z
 _EXPLANATION = re.compile(
     r"(?:correspond|denot|designat|indicat|refer|represent|show|stand)[a-z]*\b|(?:is|are|was|were|and|or|to)\b"
 )
-MIN_NOTED_WORD: Final = 4
-_NOTED_WORD = re.compile(r"[^\W\d_][a-z]{3}\Z")
+MIN_NOTED_WORD: Final = 5
+_NOTED_WORD = re.compile(r"[^\W\d_][a-z]{3}\.?\Z")
 _NOT_SIGNIFICANT: Final = ("ns", "NS")
 _NOTE_LETTERS: Final = frozenset("abcdefgh")
 """Letters of the notes of a table; an index is later in the alphabet, or no word is before it."""

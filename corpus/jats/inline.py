@@ -266,6 +266,8 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
         return
     if pieces and next(element.iterancestors("table-wrap"), None) is not None:
         if in_text_marks.may_point_to_note(text, pieces[-1]):
+            if pieces[-1].endswith("."):  # Eggs.<sup>b</sup>Of these
+                pieces.append(" ")
             return
         is_at_end = element.tail == "." and element.getnext() is None
         if is_at_end and in_text_marks.may_end_caption(text, pieces[-1]):

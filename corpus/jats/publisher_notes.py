@@ -57,6 +57,9 @@ _LICENCE = re.compile(
   | authors \s agree \s to \s the \s terms \s of \s the \s springer \s open
   | asm \s does \s not \s own \s the \s copyrights \s to \s supplemental
   | the \s authors \s have \s granted \s asm \s an? \s .{1,30} \s licen[cs]e
+  | deposited \s in \s pmc \s for \s (?: immediate \s release | release \s after \b .{1,20} ) \W* $
+  | this \s work \s is \s published \s under \s the \s standard \s licen[cs]e \s to \s publish
+  | after \s \S{1,6} \s months \s (?: it | the \s work ) \s (?: is | will ) \b .{1,200} \b creative \s commons
   | please \s contact \s the \s corresponding \s author \s directly \s for \s reuse \W* $
   | the \s united \s states \s government \s retains \s and \s the \s publisher, \s by \s accepting
   | for \s the \s purposes? \s of \s open \s access, \s the \s authors? (?: \(s\) )?
@@ -120,6 +123,9 @@ _PUBLISHER = re.compile(
       | authors?['’]? \s (?: contributions | disclosures \s of \s potential \s conflicts ) \b .{0,60}
         \s are \s found \s (?: at \s the \s end \s of | in ) \s (?: the | this ) \s article \b
       | disclosures \s provided \s by \s the \s authors \s are \s available \s with \s this \s article
+      | previously \s published \s online: \s \S+ $
+      | this \s article \s is \s a \s contribution \s to \s the \s special \s issue \s on \s
+      | this \s is \s an \s editor['’]s \s choice \s article \s from \s the \s
       | although \s pnas \s asks \s authors \s to \s adhere \s to
       | this \s figure \s appears \s in \s colou?r \s at \s www\.
       | conflicts \s that \s the \s editors \s consider \s relevant \s to \s the \s content
@@ -151,6 +157,7 @@ _REVIEW = re.compile(
   | this \s article \s is \s a \s pnas \s direct \s submission
   | peer \s review \s under \s (?: the \s )? responsibility \s of \s
   | peer \s review \W+ (?: \w+ \s ){1,2} peer \s reviewers \s contributed \s to \s the \s peer \s review
+  | this \s article \s was \s subject \s to \s blind, \s independent, \s expert \s peer \s review
   | the \s review \s history \s is \s available \s as \s additional \s file \s \d
   | this \s article \s is \s part \s of \s our \s transparent \s peer [- ] review \s trial
   | reviewers['’] \s reports \s totall?ed \s \d
@@ -181,12 +188,17 @@ _SUPPLEMENT_NOTE = re.compile(
       | the \s additional \s files? \s for \s this \s article \s can \s be \s found \s as \s follows
       | this \s materials? \s (?: is | are ) \s available \s free \s of \s charge
       | the \s on-?line \s version \s (?: of \s this \s (?: article | paper ) \b .{{0,160}} )? \s? contains \s
-        supplementa (?:l|ry)
+        (?: a \s supplement \b | supplementa (?:l|ry) )
+      | supplementa (?:l|ry) \s materials \s consist \s of \s data \s provided \s by \s the \s authors?
+      | the \s posted \s materials \s are \s not \s copyedited
+      | the \s contents \s of \s all \s supplementa (?:l|ry) \s data \s are \s the \s sole
+      | questions \s or \s messages \s regarding \s errors \s should \s be \s addressed \s to \s the \s author
       | electronic \s supplementary \s (?: information | material ) \W+ the \s online \s version
       | the \s following \s (?: materials? \s )? (?: is | are ) \s available \s online
         (?: \s at :? \s \S+ )? \W* $
       | any \s methods, \s additional \s references, \s nature \s (?: portfolio | research ) \s reporting
-      | an? \s reporting \s summary \s for \s this \s (?: article | paper ) \s is \s available
+      | an? \s (?: life \s sciences \s )? reporting \s summary \s for \s this \s (?: article | paper ) \s is
+        \s available
       | (?: please \s )? click \s here \s (?: for \s (?: additional | supplementa )
         | to \s (?: access | download | see | view ) \s (?: an? | other | the ) )
       | supplementa (?:l|ry) \s data \s at \s \S{{5,40}} $
@@ -225,7 +237,7 @@ _SENTENCE_KINDS: Final = (
 )
 """Patterns in small letters: where case counts, most alternatives are passed over by their first letter."""
 _COPYRIGHT = re.compile(
-    r"(?:[\d/-]{0,12}|\[?copyright:?\s)(?:©|copyright|\(c\)(?=\s(?:(?:19|20)\d\d|the\sauthor|copyright)))\s",
+    r"(?:[\d/-]{0,12}|\[?copyright:?\s)(?:©(?=\d)|(?:©|copyright|\(c\)(?=\s(?:(?:19|20)\d\d|the\sauthor|copyright)))\s)",
     re.IGNORECASE,
 )
 """A panel of a figure begins with "(c)" too: "(c) Controls."."""
@@ -296,8 +308,9 @@ _SUPPLEMENT_PARAGRAPH = re.compile(
     (?: supplement (?: al | ary ) \s materials? \W+ )? this \s content \s has \s been \s supplied \s by \s the
       \s author
   | (?: article \s plus \s supplemental \s information | (?: data | web ) \s supplement | supplementary
-      | supplemental \s digital \s content | download \s (?: pdf | metadata \s file )
+      | supplemental \s digital \s content | download (?: \s (?: pdf | metadata \s file ) )?
       | \( only \s available \s in \s the \s electronic \s version \) ) \W* \Z
+  | (?: crystal \s structure | structure \s factors ) : \s contains \s datablocks? \b .{1,200} \Z
   | (?: supplemental \s material, \s )? sj-[a-z0-9]{2,5}-\d{1,2}-[a-z]{2,6}-10\.\d{4}
   | please \s access \s these \s web \s? sites \s via \s the \s online \s version \s of \s this \s summary
     \s at \s \S+ \s? \S{0,9} \Z
@@ -315,8 +328,8 @@ _PARAGRAPH_OPENINGS: Final = (
 )
 """Openings of notes of several sentences, or of an abstract, whose other notes cleaning removes."""
 _PARAGRAPH_START_LIST: Final = (
-    "(onl Alt- Any_ Arti CITA Cita Cite Como Comm Corr Cómo Data Down Due_ Edit How_ Open Pape Peer Plea Publ"
-    " Reco Revi Spri Sugg Supp Thes This To_c Tran Web_ [Rev [ver •_of ••_o"
+    "(onl Alt- Any_ Arti CITA Cita Cite Como Comm Corr Crys Cómo Data Down Due_ Edit How_ Open Pape Peer"
+    " Plea Publ Reco Revi Spri Stru Sugg Supp Thes This To_c Tran Web_ [Rev [ver •_of ••_o"
     " sj-d sj-j sj-m sj-p sj-r sj-s sj-t sj-v sj-x sj-z"
 )
 _PARAGRAPH_STARTS: Final = frozenset(start.replace("_", " ") for start in _PARAGRAPH_START_LIST.split())
@@ -362,7 +375,7 @@ _CREDIT = re.compile(
 )
 """A sentence of a caption that says whose a picture is."""
 _CREDITED_WORK = re.compile(
-    r"\W*(?:notes?: )?(?:(?:adapted|data|modified|reprinted|reproduced|republished) from|source:) ",
+    r"\W*(?:notes?: )?(?:(?:adapted|data|figure|modified|reprinted|reproduced|republished) from|source:) ",
     re.IGNORECASE,
 )
 """The start of a credit that is one if the end of a reference, or a copyright, follows."""
@@ -383,7 +396,9 @@ _PANEL_INSIDE = re.compile(r"\. \(?[A-Za-z](?:[,–-] ?[A-Za-z])?\) |\w \([A-Za-
 _MAX_CREDIT: Final = 300
 _MAX_TITLE_SENTENCES: Final = 3
 """Sentences of a title and a journal between authors and the year of a work."""
-_CREDIT_WORD_LIST: Final = "BioRender dapted eprinted eproduced epublished eused odified ource: ata_from"
+_CREDIT_WORD_LIST: Final = (
+    "BioRender dapted eprinted eproduced epublished eused odified ource: ata_from igure_from"
+)
 _CREDIT_WORDS: Final = tuple(word.replace("_", " ") for word in _CREDIT_WORD_LIST.split())
 """A word of each credit, without its first letter: a fast prefilter."""
 
@@ -478,7 +493,8 @@ _SENTENCE_START = re.compile(
   | authors?['’]? \s (?: contributions | disclosures ) | contribute \s and | high [ -] qual | freely \s sub
   | available \s online | conflicts \s that | consisting \s of | papers \s of \s part
   | \[? \s? editorial \s note | published \s by
-  | is \s a \s guest
+  | is \s a \s guest | deposited \s in | after \s \S{1,6} \s months | previously \s pub | questions \s or
+  | (?: the \s )? (?: posted | contents )
     """,
     re.VERBOSE,
 )

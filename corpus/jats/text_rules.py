@@ -428,11 +428,14 @@ def _is_link(text: str) -> bool:
 
 # Captions: notes about colour
 
-_ELSEWHERE: Final = r"\b (?: online | web | viewed | wileyonlinelibrary )"
+_ELSEWHERE: Final = (
+    r"\b (?: electronic \s (?: copy | version ) | online | web | viewed | wileyonlinelibrary )"
+)
 _COLOUR_NOTE = re.compile(
     rf"""
     (?<! \s ) \s*+ [(\[] (?> [^()\[\]]*? \b colou?r ) (?> [^()\[\]]*? {_ELSEWHERE} ) [^()\[\]]*+ [)\]]
     (?: (?<= \.. ) \. )?
+  | (?<! \s ) \s*+ \( online \s version \s in \s colou?r \.? \) \.?
   | (?: ^ | (?<= [.!?)\]] ) \s+ )
     (?: for \s interpretation \s of \s (?: the \s )? references \s to \s colou?r
         .{{0,300}} {_ELSEWHERE} [^.]{{0,300}}+
@@ -447,7 +450,7 @@ _COLOUR_NOTE = re.compile(
     _FLAGS,
 )
 
-_COLOUR_HINTS: Final = ("online", "web", "viewed", "electronic version")
+_COLOUR_HINTS: Final = ("online", "web", "viewed", "electronic ")
 """One of these is in every note."""
 
 
