@@ -6,7 +6,6 @@ neither Beam nor the libraries of an extra before it runs.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import logging
 import os
@@ -25,7 +24,7 @@ from bioshards.corpus.errors import (
 )
 from bioshards.corpus.ui.command_line import interrupt_on_sigterm, report_error
 from bioshards.corpus.ui.options import choose_command, open_standard_files, report_usage_error
-from bioshards.corpus.ui.terminal import escape_output, escape_stream
+from bioshards.corpus.ui.terminal import escape_output
 
 if TYPE_CHECKING:
     from bioshards.pipelines.options import Parser
@@ -111,9 +110,9 @@ def run_command(name: str, argv: Sequence[str], typed: str) -> int:
     except KeyboardInterrupt as interrupt:
         print(file=sys.stderr)
         stopped = "stopped. Completed work is kept: run the same command again to continue"
-        _end_at_once(program, str(interrupt) or stopped, INTERRUPTED)
+        _end_at_once(_print_error(program, str(interrupt) or stopped, INTERRUPTED))
     except LostServiceError as error:
-        _end_at_once(program, *report_error(error))
+        _end_at_once(_print_error(program, *report_error(error)))
     except Exception as error:
         if isinstance(error, UsageError):
             error.hint = f"See {typed} --help"
@@ -167,16 +166,9 @@ def _print_error(program: str, message: str, code: int) -> int:
     return code
 
 
-def _end_at_once(program: str, message: str, code: int) -> NoReturn:
-    """Print a message and end the process without a wait for Beam's threads.
-
-    They do not end by themselves, or abort it, and write tracebacks until the end: these go nowhere from
-    here on, so that the message is whole and the last.
-    """
+def _end_at_once(code: int) -> NoReturn:
+    """End the process without a wait for Beam's threads: they do not end by themselves, or abort it."""
     sys.stdout.flush()
-    with contextlib.suppress(OSError), open(os.dup(2), "w", errors="backslashreplace") as terminal:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        print(f"{program}: {message}", file=escape_stream(terminal), flush=True)
     os._exit(code)
 
 
