@@ -169,8 +169,9 @@ def _mark_publisher_notes(blocks: list[TextBlock]) -> list[TextBlock]:
             marked.append(block)
             continue
         heading = headings[-1] if headings else ""
-        if marked and publisher_notes.is_citation_title(marked[-1].text):
-            heading = marked[-1].text
+        previous = marked[-1] if marked else block
+        if previous.part == "citation-note" and publisher_notes.is_citation_title(previous.text):
+            heading = previous.text
         if kind := publisher_notes.classify_paragraph(text, heading):
             marked.append(TextBlock(kind, headings, text))
             continue

@@ -55,6 +55,7 @@ _LICENCE = re.compile(
       (?: \s queries | \s requests )? ,? \s (?: please \s )? (?: contact | e-?mail | see | visit ) \b
   | article \s reuse \s guidelines
   | authors \s agree \s to \s the \s terms \s of \s the \s springer \s open
+  | the \s corresponding \s author \s has \s the \s right \s to \s grant \s on \s behalf \s of \s all
   | asm \s does \s not \s own \s the \s copyrights \s to \s supplemental
   | the \s authors \s have \s granted \s asm \s an? \s .{1,30} \s licen[cs]e
   | deposited \s in \s pmc \s for \s (?: immediate \s release | release \s after \b .{1,20} ) \W* $
@@ -237,7 +238,8 @@ _SENTENCE_KINDS: Final = (
 )
 """Patterns in small letters: where case counts, most alternatives are passed over by their first letter."""
 _COPYRIGHT = re.compile(
-    r"(?:[\d/-]{0,12}|\[?copyright:?\s)(?:©(?=\d)|(?:©|copyright|\(c\)(?=\s(?:(?:19|20)\d\d|the\sauthor|copyright)))\s)",
+    r"(?:[\d/-]{0,12}|\[?copyright:?\s)"
+    r"(?:©(?=\d)|(?:©|copyright|\(c\)(?=\s(?:(?:19|20)\d\d|the\sauthor|copyright)))\s)",
     re.IGNORECASE,
 )
 """A panel of a figure begins with "(c)" too: "(c) Controls."."""
@@ -268,9 +270,7 @@ _REVIEW_HEADING = re.compile(
     r"\W*(?:editorial note on the review process|peer review information|pre-?publication history)\W*",
     re.IGNORECASE,
 )
-_COPYRIGHT_HEADING = re.compile(r"\W*copyright(?: (?:information|notice|statement))?\W*", re.IGNORECASE)
 _HEADING_KINDS: Final = (
-    ("licence-note", _COPYRIGHT_HEADING.fullmatch),
     ("publisher-note", _PUBLISHER_HEADING.fullmatch),
     ("review-note", _REVIEW_HEADING.fullmatch),
     ("citation-note", _CITATION_HEADING.fullmatch),
@@ -375,7 +375,8 @@ _CREDIT = re.compile(
 )
 """A sentence of a caption that says whose a picture is."""
 _CREDITED_WORK = re.compile(
-    r"\W*(?:notes?: )?(?:(?:adapted|data|figure|modified|reprinted|reproduced|republished) from|source:) ",
+    r"\W*(?:notes?: )?(?:(?:adapted|modified|reprinted|reproduced|republished) from|source:"
+    r"|(?:data|figure) from(?= .{0,300}(?-i:\b[A-Z]{1,3}|\bet al)\.\Z)) ",
     re.IGNORECASE,
 )
 """The start of a credit that is one if the end of a reference, or a copyright, follows."""
@@ -477,8 +478,8 @@ _MAX_POINTER: Final = 300
 _TAIL: Final = 300
 _SENTENCE_START = re.compile(
     r"""
-    (?: the \s )? (?: authors | creative | data | raw \s data | full | images | use, | costs? | manuscript
-        | new \s phyto | lancet | opinions | original \s version | publisher | specific \s roles
+    (?: the \s )? (?: authors | corresponding | creative | data | raw \s data | full | images | use, | costs?
+        | manuscript | new \s phyto | lancet | opinions | original \s version | publisher | specific \s roles
         | united \s states | statements | views | review (?: er | ing | \s hist )
         | handling | supp | addi | elec | on-?line | foll )
   | this \s (?: is \s an? | figure \s app | review \s comes

@@ -92,11 +92,13 @@ _METADATA_SECTIONS: Final = {
     "article-type-status": "notes",
     "author-bio": "bio",
     "contrib-info": "contrib-group",
-    "synthesis-author-response": "sub-article",
     "history": "history",
     "kwd-group": "kwd-group",
+    "synthesis-author-response": "sub-article",
 }
-"""Elements of metadata by the types of sections that PMC makes of them (its XML of 2026)."""
+"""What sections are by their types, or those of their notes: elements of metadata of which PMC's XML of 2026
+makes sections, the state of Karger's articles, and eNeuro's reviews.
+"""
 _REPEATING_SECTIONS: Final = ("associated-data", "Abstract")
 """PMC adds a section of this type, of data and supplements; a body may begin with one of this title."""
 _ROW_ELEMENTS: Final = ("tbody", "tr")

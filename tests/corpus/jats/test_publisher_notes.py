@@ -37,6 +37,7 @@ SENTENCES = {
         "Deposited in PMC for immediate release.",
         "This work is published under the standard license to publish agreement.",
         "After 12 months the work will switch to a Creative Commons Attribution License.",
+        "The corresponding author has the right to grant on behalf of all authors.",
         "Authors agree to the terms of the Springer Open Copyright Agreement.",
         "ASM does not own the copyrights to Supplemental Material that may be linked to.",
         "The authors have granted ASM a non-exclusive, world-wide license to publish the files.",
@@ -251,8 +252,7 @@ def test_prose_stays(text: str) -> None:
         ("Gull Letters thanks Ada Ode for her review.", "Peer review information", "review-note"),
         ("This paper's history is at: https://example.org/1", "Pre-publication history", "review-note"),
         ("Reviewers were asked to count gulls.", "Peer review", None),
-        ("The author has the right to grant a licence.", "Copyright", "licence-note"),
-        ("Songs are protected for 50 years.", "Copyright of songs", None),
+        ("Songs of gulls are protected for 50 years.", "Copyright", None),
         (
             "Supplemental material: This content has been supplied by the author(s). It may bite.",
             "",
