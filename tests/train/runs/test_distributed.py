@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import socket
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -249,9 +250,26 @@ def patch_full_disk() -> Any:
 def test_finished_run_ends_all_processes(pretraining_sets: dict[str, Path], tmp_path: Path) -> None:
     data, out = pretraining_sets["bert"], tmp_path / "run"
     assert run_trainer(data, out, *OPTIONS) == 0
-    children = start_processes(data, out)
-    assert wait_for_exit_codes(children) == [0, 0]
+    connected = tmp_path / "connected"
+    children = start_processes(data, out, contexts={0: partial(patch_slow_connection, connected)})
+    assert children[1].wait() == 0
+    assert connected.exists()  # nobody leaves while another connects
+    assert children[0].wait() == 0
     assert "is finished" in children[0].read_output()
+
+
+def patch_slow_connection(connected: Path) -> Any:
+    """Make ``init_process_group`` take seconds longer, and create a file at its end."""
+    connect = torch.distributed.init_process_group
+
+    def connect_slowly(*given: Any, **options: Any) -> None:
+        connect(*given, **options)
+        time.sleep(5)
+        connected.touch()
+
+    patch = pytest.MonkeyPatch()
+    patch.setattr(torch.distributed, "init_process_group", connect_slowly)
+    return patch.context()
 
 
 # Machines without a shared folder
