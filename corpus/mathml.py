@@ -350,11 +350,11 @@ _ACCENTS: Final = {
 }
 """Combining character of each mark over a base; braces have none."""
 _UNDERLINES: Final = dict.fromkeys("¯‾―_-−–\u0332", "\u0332") | dict.fromkeys(_BRACES, "")
-_LETTER = re.compile(r"[^\W\d_][\u0300-\u036f\u20d0-\u20ff]*(?![^_^])")
+_LETTER = re.compile(r"[^\W_][\u0300-\u036f\u20d0-\u20ff]*(?![^_^])")
 
 
 def _add_accent(text: str, mark: str) -> str | None:
-    """Return the text with the mark composed onto its letter, or None unless it is a single letter."""
+    """Return the text with the mark composed onto its letter or digit, or None unless it is a single one."""
     letter = _LETTER.match(text)
     if not letter or not mark:
         return None

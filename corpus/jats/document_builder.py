@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from lxml import etree
 
@@ -35,7 +35,13 @@ from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.source_record import NON_PMC_NUMBER_BIT, UNNUMBERED_VERSION, VersionKey
-from bioshards.corpus.text.cleaning import Cleaner, remove_bracketed_numbers, remove_numbers_after_names
+from bioshards.corpus.text.cleaning import (
+    MAX_REFERENCE,
+    Cleaner,
+    remove_bracketed_numbers,
+    remove_numbers_after_names,
+    remove_numbers_after_stops,
+)
 from bioshards.corpus.text.language_detection import ENGLISH, detect_language
 from bioshards.corpus.text_config import list_journal_names
 
@@ -104,10 +110,8 @@ class ArticleDocumentBuilder:
         if drop_reason is None or keep_dropped:
             blocks = text_blocks.extract_blocks(tree, config, dropped)
             if config.citations != "keep":
-                remove = remove_numbers_after_names if b"bibr" in xml else remove_bracketed_numbers
-                blocks = [
-                    _remove_typed_citations(block, remove) if "[" in block.text else block for block in blocks
-                ]
+                highest = _find_highest_reference(xml)
+                blocks = [_remove_typed_citations(block, highest) for block in blocks]
             text_drop_reason, document = self.build_document(metadata, has_body, blocks, file, position)
             for name, num_characters in dropped.items():
                 document.removed_characters[f"{DROPPED_PART_PREFIX}{name}"] = num_characters
@@ -320,9 +324,23 @@ def _count_original(article: etree._Element, dropped: DroppedText) -> None:
         count_dropped(child, dropped)
 
 
-def _remove_typed_citations(block: TextBlock, remove: Callable[[str], str]) -> TextBlock:
-    """Remove citations by number without a link from a block; cells of tables stay."""
-    return block if block.part == "table" else block._replace(text=remove(block.text))
+def _find_highest_reference(xml: bytes) -> int:
+    """Return the highest number in brackets that may be a reference; 0 if linked ones have no brackets."""
+    if b"bibr" not in xml:
+        return MAX_REFERENCE
+    return xml.count(b"<ref ") + xml.count(b"<ref>") if b"[<xref" in xml else 0
+
+
+def _remove_typed_citations(block: TextBlock, highest: int) -> TextBlock:
+    """Remove citations by number without a link from a block; cells of tables and keys of figures stay."""
+    part, headings, text = block
+    if part == "table" or (part == "caption" and "[1]" in text and "[2]" in text):
+        return block
+    changed = text
+    if "[" in text:
+        changed = remove_bracketed_numbers(text, highest) if highest else remove_numbers_after_names(text)
+    changed = remove_numbers_after_stops(changed)
+    return block if changed is text else TextBlock(part, headings, changed)
 
 
 def _language_of(element: etree._Element) -> str:

@@ -124,7 +124,7 @@ _SEPARATORS = re.compile(r"[\s,;:]*")
 _OPENING_BRACKETS: Final = frozenset("([")
 _CLOSING_BRACKET = re.compile(r"[)\]]")
 _SEPARATING_MARKS: Final = frozenset(",;:")
-_MARKS_WITHOUT_GAP: Final = frozenset(".,;:!?)]}”’\"'")
+_MARKS_WITHOUT_GAP: Final = frozenset(".,;:!?)]}”’\"'。，；：")
 _GOVERNING_WORD = re.compile(
     r"(?:\b(?:in|by|from|of|to|with|per|than|following|after|[Bb]ased on)"
     r"|(?:\A|[.!?:;(]\s*+)(?:After|By|Following|From|In|Unlike|With)"
@@ -273,6 +273,9 @@ def _close_gaps(text: str) -> str:
                 kept = kept[:-1]
             if kept[-1:] == right_character == ".":
                 kept = kept[:-1]
+            elif right_character == "." and kept.endswith((".”", '."', ".’")):  # “They nest.” [5].
+                end += 1
+                right_character = text[end : end + 1]
             if left_character in _OPENING_BRACKETS and not _CLOSING_BRACKET.search(text, end):
                 kept = kept[:-1].rstrip()  # of a citation that has no other bracket: "as shown [5."
             gap = ""
@@ -333,7 +336,9 @@ _ISOTOPE = re.compile(
     r" | \d\d(?!A[st]?\b|I\b|In|No)[A-Z][a-z]? ) (?![a-zà-ÿ])",
     re.VERBOSE,
 )
-_CHEMICAL_PREFIX = re.compile(r"[tinsc](?:Bu|Pr|Am|Pent|Hex)|m[56]?[ACGU](?![a-z]|[A-Z][a-z])|mCpG")
+_CHEMICAL_PREFIX = re.compile(
+    r"[tinsc](?:Bu|Pr|Am|Pent|Hex)(?:(?:t|op|nt)?(?:yl|an|ox|en)|ane?|yl|(?![a-z]))|m[56]?[ACGU](?![a-z]|[A-Z][a-z])|mCpG"
+)
 _EXPLANATION = re.compile(
     r"(?:correspond|denot|designat|indicat|refer|represent|show|stand)[a-z]*\b|(?:is|are|was|were|and|or|to)\b"
 )
@@ -356,6 +361,11 @@ def is_note_mark(script: str) -> bool:
 def may_point_to_note(script: str, before: str) -> bool:
     """Return True if a superscript is a letter and after a word, which points to a note in a table."""
     return script in _NOTE_LETTERS and _NOTED_WORD.search(before) is not None
+
+
+def may_open_note(script: str, before: str, after: str) -> bool:
+    """Return True if a superscript letter is between two notes of a table: ``nests.<sup>b</sup>Gulls``."""
+    return script in _NOTE_LETTERS and before.endswith(".") and after[:1].isupper() and after[1:2].islower()
 
 
 def may_end_caption(script: str, before: str) -> bool:
@@ -384,7 +394,8 @@ def remove_note_marks(text: str) -> str:
         if not after:
             return ""
         is_at_note = is_note or (
-            before[-1] in _SENTENCE_ENDS and (after[:2].isalpha() or (mark.isalpha() and after[0].isupper()))
+            before[-1] in _SENTENCE_ENDS
+            and (after[:2].isalpha() or after.startswith("t-") or (mark.isalpha() and after[0].isupper()))
         )
         if (
             not is_at_note

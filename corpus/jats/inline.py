@@ -39,8 +39,8 @@ _FOOTNOTE_ID = re.compile(r"fn\d+\Z", re.IGNORECASE)
 _NUMBERED_TYPES: Final = frozenset({"disp-formula", "fig", "table"})
 _NUMBER_OF_ID = re.compile(r"(?<=\.[EFT])\d+\Z")
 """Number of what an empty reference points to, in the ids of Copernicus: "Ch1.T1"."""
-_NON_CITATION_ID = re.compile("eq|fig|tab|sec", re.IGNORECASE)
-"""Id prefixes of targets other than references, of an xref without a type."""
+_NON_CITATION_ID = re.compile(r"(?:[a-z]+\d+-)?(?:app|eq|fig|note|sec|sup|tab|tbl)", re.IGNORECASE)
+"""Id prefixes of targets other than references, of an xref without a type: "fig1", "gull40-supinfo-0001"."""
 _REMOVED_XREF_TAG: Final = "vanishing-xref"
 _KEPT_XREF_TAG: Final = "kept-xref"
 _MAX_FOOTNOTE_MARK_LENGTH: Final = 3  # characters of a footnote's number or symbol
@@ -231,9 +231,13 @@ def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
         text = CITATION_MARK
     elif ref_type in CITATION_XREF_TYPES or not ref_type:
         if in_text_marks.is_numeric_citation(text.replace(CITATION_MARK, "")):
-            if ref_type or not (
-                _NON_CITATION_ID.match(xref.get("rid", ""))
-                or (pieces and _NUMBERED_ITEM_NAME.search(pieces[-1][-_LOOKBACK_CHARACTERS:]))
+            if (
+                ref_type
+                or not text.strip()
+                or not (
+                    _NON_CITATION_ID.match(xref.get("rid", ""))
+                    or (pieces and _NUMBERED_ITEM_NAME.search(pieces[-1][-_LOOKBACK_CHARACTERS:]))
+                )
             ):
                 text = CITATION_MARK
         elif text.strip() == in_text_marks.LINK_SIGN:
@@ -248,8 +252,15 @@ def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
         text = CITATION_MARK
     elif not text and ref_type in _NUMBERED_TYPES and (number := _NUMBER_OF_ID.search(xref.get("rid", ""))):
         text = number[0]  # which the publisher's pages print: "see Table <xref rid="Ch1.T1"/>"
+    if text is CITATION_MARK and _POWER_OF_TEN.search(
+        "".join(pieces[-_LOOKBACK_PIECES:])[-_LOOKBACK_CHARACTERS:]
+    ):
+        text = f"^{text_content(xref).strip()}"
     if text:
         pieces.append(text)
+
+
+_POWER_OF_TEN = re.compile(r"\d\s?[×x·]\s?10\Z")
 
 
 def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
@@ -265,7 +276,9 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
         pieces.append(f"{NOTE_FRAME}{text}{NOTE_FRAME}")
         return
     if pieces and next(element.iterancestors("table-wrap"), None) is not None:
-        if in_text_marks.may_point_to_note(text, pieces[-1]):
+        if in_text_marks.may_point_to_note(text, pieces[-1]) or in_text_marks.may_open_note(
+            text, pieces[-1], element.tail or ""
+        ):
             if pieces[-1].endswith("."):  # Eggs.<sup>b</sup>Of these
                 pieces.append(" ")
             return

@@ -31,6 +31,8 @@ class TextBlock(NamedTuple):
     text: str
 
 
+_PARTS_WITH_KEYS: Final = frozenset({"caption", "footnote", "table", REFERENCES_PART})
+"""Parts in which a dash at the start of a text may be what it explains: "– not seen"."""
 _PARTS_WITHOUT_NOTES: Final = frozenset({"title", "table", REFERENCES_PART})
 _REFERENCE_STARTS: Final = frozenset("(0123456789ABCFLMNRSWabcflmnrsw[")
 """First characters of titles of references, a fast prefilter."""
@@ -49,9 +51,7 @@ def assign_roles(blocks: list[TextBlock], config: PmcConfig) -> list[TextBlock]:
     mask = CITATION_MASK if config.citations == "mask" else ""
     formula_word = config.formula if config.formula not in ("", *FORMULA_MODES) else FORMULA_WORD
     blocks = [
-        block._replace(text=text_rules.remove_loose_start(block.text))
-        if block.text.startswith((":", "."))
-        else block
+        block if block.text[0].isalnum() else block._replace(text=_remove_loose_start(block))
         for block in blocks
     ]
     blocks = _mark_references(blocks)
@@ -67,6 +67,15 @@ def assign_roles(blocks: list[TextBlock], config: PmcConfig) -> list[TextBlock]:
         else _fill_gaps(block, mask, formula_word)
         for block in blocks
     ]
+
+
+def _remove_loose_start(block: TextBlock) -> str:
+    """Return the text of a block without the mark at its start that is no part of it."""
+    text = block.text
+    if text[0] in ":.":
+        return text_rules.remove_loose_start(text)
+    has_keys = block.part in _PARTS_WITH_KEYS
+    return text if has_keys or not text.startswith(text_rules.BULLETS) else text_rules.remove_bullet(text)
 
 
 def _mark_references(blocks: list[TextBlock]) -> list[TextBlock]:

@@ -50,6 +50,10 @@ _LICENCE = re.compile(
   | the \s data \s referenced \s by \s this \s article \s are \s under \s copyright
   | the \s full \s terms \s of \s this \s licen[cs]e \s are
   | this \s licen[cs]e \s (?: allows | lets | permits | requires ) \b
+  | this \s article \s is \s made \s available \s via \s the \s .{1,40} \s subset \b
+  | this \s work \s may \s not \s be \s copied, \s distributed
+  | by \s downloading \s this \s file, \s you \s are \s agreeing \s to \s the \s publisher
+  | these \s permissions \s are \s granted \s for \s the \s duration \s of \b
   | see :? \s https?://creativecommons\.org/
   | for \s (?: commercial \s re-?use | reprints? | permissions? | reprints? \s and \s permissions? )
       (?: \s queries | \s requests )? ,? \s (?: please \s )? (?: contact | e-?mail | see | visit ) \b
@@ -100,7 +104,8 @@ _PUBLISHER = re.compile(
       | the \s full \s contents \s of \s the \s supplement \s (?: are | will \s be ) \s available
       | no \s additional \s information \s is \s available \s for \s this \s (?: article | paper )
       | the \s costs? \s of \s publication \s of \s this \s article \s (?: was | were ) \s defrayed
-      | the \s original \s version \s of \s this \s article \s has \s been \s (?: corrected | updated ) \W* $
+      | the \s original \s version \s of \s this \s article \s (?: has \s been | was ) \s
+        (?: corrected | revised (?= : ) | updated ) \b (?: : .{1,300} | \W* ) $
       | open \s access \s publishing \s facilitated \s by \s .{1,160} \s agreement \W* $
       | this \s article \s must \s therefore \s be \s hereby \s marked
       | a \s previous \s version \s of \s this \s article \s appeared \s as \s an \s early \s online
@@ -153,7 +158,7 @@ _REVIEW = re.compile(
       (?: not \s )? (?: externally | internally ) \s peer
   | the \s (?: reviewers? | handling \s editor ) \b .{0,120} \s declared \b .{0,160}
       \b (?: affiliations? | co-?authorship | collaborations? ) \b
-  | (?: an? \s amendment | a \s correction ) \s to \s this \s (?: article | paper ) \s (?: is | has )
+  | an? \s (?: amendment | correction | erratum ) \s to \s this \s (?: article | paper ) \s (?: is | has )
   | this \s article \s was \s submitted \s to \s .{1,80} \s section \s of
   | this \s article \s is \s a \s pnas \s direct \s submission
   | peer \s review \s under \s (?: the \s )? responsibility \s of \s
@@ -161,6 +166,7 @@ _REVIEW = re.compile(
   | this \s article \s was \s subject \s to \s blind, \s independent, \s expert \s peer \s review
   | the \s review \s history \s is \s available \s as \s additional \s file \s \d
   | this \s article \s is \s part \s of \s our \s transparent \s peer [- ] review \s trial
+  | the \s reviewers \s reported \s no \s competing \s interests \W* $
   | reviewers['’] \s reports \s totall?ed \s \d
   | this \s article \s has \s been \s reviewed \s? / \s? commented \s by \s
   | (?: \[ \s? )? editorial \s note: \s this \s article \s has \s been \s through \s an \s editorial
@@ -370,6 +376,9 @@ _CREDIT = re.compile(
       | (?: created | drawn | generated | made | prepared ) \s (?: by | in | using | with ) \s
         (?: https?:// )? (?: www\. )? biorender \b )
   | .{0,80} \b biorender\.com/ \w+ \W* $
+  | \W{0,3} (?: (?: (?: the | this ) \s )? (?: figure | image | map | photo (?: graph )? | picture ) s? \s
+      (?: (?: is | are | was | were ) \s )? )? courtesy \s of \b (?! .* \b (?: ha[sd] | is | was | were ) \s )
+  | the \s figure \s is \s courtesy \s of \b .{0,200} \b permission
     """,
     _FLAGS,
 )
@@ -398,7 +407,7 @@ _MAX_CREDIT: Final = 300
 _MAX_TITLE_SENTENCES: Final = 3
 """Sentences of a title and a journal between authors and the year of a work."""
 _CREDIT_WORD_LIST: Final = (
-    "BioRender dapted eprinted eproduced epublished eused odified ource: ata_from igure_from"
+    "BioRender ourtesy_of dapted eprinted eproduced epublished eused odified ource: ata_from igure_from"
 )
 _CREDIT_WORDS: Final = tuple(word.replace("_", " ") for word in _CREDIT_WORD_LIST.split())
 """A word of each credit, without its first letter: a fast prefilter."""
@@ -456,7 +465,7 @@ FOOTNOTES_HEADING: Final = "Footnotes"
 """Heading of footnotes that have none."""
 _SUPPLEMENT_POINTER = re.compile(
     r"""
-    (?: the \s )? online \s version \b .* \b contains \s supplementa (?:l|ry) \s .*
+    (?: the \s )? online \s version \b (?: .* \b contains )? \s supplementa (?:l|ry) \s .*
   | (?: the \s | for \s )? supplementa (?:l|ry) \s (?: data | information | materials? | files? ) \b .*
     \b (?: accompan (?:y|ies|ying) | available | found | visit ) \b .*
     (?: \b online \b | https?:// | doi | \b10\.\d ) .*
@@ -495,7 +504,7 @@ _SENTENCE_START = re.compile(
   | available \s online | conflicts \s that | consisting \s of | papers \s of \s part
   | \[? \s? editorial \s note | published \s by
   | is \s a \s guest | deposited \s in | after \s \S{1,6} \s months | previously \s pub | questions \s or
-  | (?: the \s )? (?: posted | contents )
+  | (?: the \s )? (?: posted | contents ) | these \s permissions
     """,
     re.VERBOSE,
 )

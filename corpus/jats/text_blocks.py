@@ -204,7 +204,10 @@ class _ArticleWalker:
                 if extract_text(element) in texts:
                     elements.count_dropped(element, self._dropped)
                 else:
+                    first_block = len(self.blocks)
                     self._walk_unknown(element, "boilerplate", (title,))
+                    for index in range(first_block, len(self.blocks)):
+                        self.blocks[index] = _remove_repeated_title(self.blocks[index], title)
         self._walk_children(metadata.iterchildren("supplementary-material"), "caption", ())
 
     def _walk_sub_article(self, article: etree._Element) -> None:
@@ -568,7 +571,10 @@ class _ArticleWalker:
                 path = label_headings if block.headings == headings else block.headings
                 self._add_block(block.part, path, block.text)
                 continue
-            text = text_rules.remove_file_notes(block.text, is_supplement)
+            text = block.text
+            if text[0] == "—" and block is captions[0]:  # between the label and the caption
+                text = text_rules.remove_bullet(text)
+            text = text_rules.remove_file_notes(text, is_supplement)
             text = text_rules.remove_colour_notes(text)
             label, rest = text_rules.split_caption_label(text)
             if label and rest:
@@ -630,6 +636,12 @@ class _ArticleWalker:
                 block._replace(part="boilerplate") if block.part != REFERENCES_PART else block
                 for block in footnote_blocks
             ]
+
+
+def _remove_repeated_title(block: TextBlock, title: str) -> TextBlock:
+    """Return a block without its heading, if its text begins with it: "Funding None."."""
+    text = block.text.removeprefix(f"{title} ")
+    return block._replace(text=text) if text[:1].isupper() else block
 
 
 def _is_in_notes(section: etree._Element) -> bool:

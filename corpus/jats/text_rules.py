@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from typing import Final
 
 _FLAGS: Final = re.VERBOSE | re.IGNORECASE
@@ -175,6 +176,16 @@ def remove_loose_start(text: str) -> str:
     return text[start.end() :] if start else text
 
 
+_BULLET = re.compile(r"[•▪➢❖] ?(?=[^\W\d_])(?!of )|[–√✓-] (?=[A-Z])|—(?=[A-Z])")
+BULLETS: Final = tuple("•▪➢❖√✓–-—")
+
+
+def remove_bullet(text: str) -> str:
+    """Return the text without a typed mark of an item at its start: "• Nests of gulls", "- Nests"."""
+    bullet = _BULLET.match(text)
+    return text[bullet.end() :] if bullet else text
+
+
 def is_heading(text: str) -> bool:
     """Return True if a paragraph is only a heading: "Notes:", "Competing interests"."""
     return (
@@ -196,7 +207,8 @@ _REFERENCE_TITLE: Final = r"""
       | references \s and \s notes | notes \s and \s references
       | (?: additional | further | recommended | suggested ) \s readings? | more \s details \s in
       | r[ée]f[ée]r[eê]nces (?: \s bibliographiques )? | bibliographie | literatur (?:verzeichnis)?
-      | bibliograf[ií]a | refer[eê]ncias (?: \s bibliogr[aá]ficas )? | riferimenti (?: \s bibliografici )?
+      | (?: bibliograf[ií]a | literatura ) (?: \s citada )? | refer[eê]ncias (?: \s bibliogr[aá]ficas )?
+      | riferimenti (?: \s bibliografici )?
     )
 """
 _REFERENCE_TITLE_PATTERN = re.compile(rf"{_REFERENCE_TITLE} \W*", _FLAGS)
@@ -209,12 +221,15 @@ _REFERENCE_AUTHOR = re.compile(
     r"(?:1[89]|20)\d\d[a-z]?\b)"
 )
 """The first author of a reference: "1. Ode, A. B.,", "Ode AB, Roe C", "Ode and Roe (2011)"."""
+_REFERENCE_NUMBER = re.compile(r"\[\d{1,3}\] (?:[A-Z]\.[ -]?){1,3}[A-Z][a-z]")
+"""A number in brackets and an author with the initials first: "[4] G.H. Ode"."""
 _REFERENCE_PAGES = re.compile(
     r"\b\d{1,4}\s?(?:\(\w[^()]{0,12}\)\s?)?[:,]\s?[A-Za-z]?\d{1,6}\s?[-–—.]|\bpp?\.\s?\d|\bdoi\b|https?://|\bdoi\.org"
 )
 _REFERENCE_TITLE_IN_TEXT = re.compile(r"references?(?:\s(?:list|cited))?[:.]?\s+", re.IGNORECASE)
 _MAX_REFERENCE: Final = 700
 _TAGS: Final = r"\s*+(?:<[^<>]*>\s*+){0,20}"
+_HTML_COMMENT = re.compile(r"<!--[^<>]*-->")
 _HTML_LIST = re.compile(
     rf"<(h\d|p|b|strong|div)\b[^<>]*>{_TAGS}(?x:{_REFERENCE_TITLE})[^\w<]*+{_TAGS}<(?:ol|ul|li|p|br)\b.*",
     re.IGNORECASE | re.DOTALL,
@@ -224,6 +239,7 @@ _HTML_LIST = re.compile(
 @functools.lru_cache(maxsize=1 << 12)
 def is_reference_title(title: str) -> bool:
     """Return True if a section of this title may be a list of references."""
+    title = unicodedata.normalize("NFC", title)
     return len(title) <= MAX_REFERENCE_TITLE and _REFERENCE_TITLE_PATTERN.fullmatch(title) is not None
 
 
@@ -237,7 +253,11 @@ def is_reference(text: str) -> bool:
     return (
         len(text) <= _MAX_REFERENCE
         and _YEAR.search(text) is not None
-        and (_REFERENCE_AUTHOR.match(text) is not None or _REFERENCE_PAGES.search(text) is not None)
+        and (
+            _REFERENCE_AUTHOR.match(text) is not None
+            or _REFERENCE_NUMBER.match(text) is not None
+            or _REFERENCE_PAGES.search(text) is not None
+        )
     )
 
 
@@ -324,8 +344,8 @@ def starts_with_references(text: str) -> bool:
 
 
 def remove_html_references(text: str) -> str:
-    """Remove a list of references with its title from a paragraph of HTML that came as text (CDATA)."""
-    return _HTML_LIST.sub("", text).strip() if "</" in text else text
+    """Remove comments, and a list of references with its title, from HTML that came as text (CDATA)."""
+    return _HTML_LIST.sub("", _HTML_COMMENT.sub("", text)).strip() if "</" in text else text
 
 
 # Captions: notes about files
@@ -518,7 +538,7 @@ _SUPPLEMENT_LABEL = re.compile(
       | supplementary \s materials: \s crystallographic \s information .*
       | (?: peer \s )? review (?: \s process )? \s file | reporting \s summary | transparency \s document
       | (?: reviewer | referee ) s? ['’]? \s (?: comments? | reports? ) | author s? ['’]? s? \s manuscript
-      | appendi(?:x|ces) | figures? | extended | \(? continued \)?
+      | appendi(?:x|ces) | figures? | first \s person \s interview | extended | \(? continued \)?
       | expanded \s view (?: \s (?: figures? | content | pdf ) )+ | additional \s files?
       | (?: authors['’]? \s )? original \s file \s for \s figure \s \d+ ) \W*
     """,
@@ -526,7 +546,8 @@ _SUPPLEMENT_LABEL = re.compile(
 )
 """The label of a supplement that has no number."""
 _SUPPLEMENT_START_LIST: Final = """
-    addi appe auth comb cont desc elec expa exte figu list onli orig peer refe repo revi sour supp tran web_
+    addi appe auth comb cont desc elec expa exte figu firs list onli orig peer refe repo revi sour supp tran
+    web_
 """
 _SUPPLEMENT_STARTS: Final = frozenset(start.replace("_", " ") for start in _SUPPLEMENT_START_LIST.split())
 """First letters of such labels, a fast prefilter."""
@@ -585,6 +606,12 @@ def _may_start_label(start: str) -> bool:
 # Paragraphs
 
 
+_EQUATION_NUMBER = re.compile(r"\W*\(\d{1,3}[a-z]?\)\W*")
+_MAX_EQUATION_NUMBER: Final = 12
+
+
 def is_note(text: str) -> bool:
-    """Return True if a paragraph is only a label or a link."""
+    """Return True if a paragraph is only a label, a link or the number of a formula: "...(2)"."""
+    if len(text) <= _MAX_EQUATION_NUMBER and _EQUATION_NUMBER.fullmatch(text):
+        return True
     return len(text) <= _MAX_SHORT_NOTE and (_is_label(text) or _is_link(text))

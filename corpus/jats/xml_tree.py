@@ -258,9 +258,9 @@ _MARKED_START = re.compile(
     r"(<p(?: [^<>]*)?>)\s*+(<(?:bold|italic|underline)(?: [^<>]*)?>(?:<(?:bold|italic)>)?)([^<>]{4,100})"
     r"((?:</(?:bold|italic|underline)>){1,2})([.:]?)"
     r"(?:\s*+(?=</p>\s*+<(?:p|list|disp-quote|disp-formula|table-wrap|fig)[ >])"
-    r"|(\s++)(?=(?:<(?:italic|sc)(?: [^<>]*)?>)?[A-Z]))"
+    r"|(\s++|—)(?=(?:<(?:italic|sc)(?: [^<>]*)?>)?[A-Z]))"
 )
-"""A paragraph that begins with marked text; its last group is the blank before other text."""
+"""A paragraph that begins with marked text; its last group is the blank, or dash, before other text."""
 _SENTENCE_OPENERS: Final = (
     "A ",
     "An ",
@@ -293,11 +293,13 @@ def _frame_heading(start: re.Match[str]) -> str:
     if gap is None:
         is_heading = last != "."
     else:
-        opens_sentence = start.string.startswith(_SENTENCE_OPENERS, start.end())
+        opens_sentence = gap != "—" and start.string.startswith(_SENTENCE_OPENERS, start.end())
         is_heading = last == "." or (opens_sentence and last.isalnum())
     if not is_heading:
         return start[0]
-    return f"{tag}{HEADING_REFERENCE}{content.strip()}{mark}{HEADING_REFERENCE}{gap or ''}"
+    return (
+        f"{tag}{HEADING_REFERENCE}{content.strip()}{mark}{HEADING_REFERENCE}{'' if gap == '—' else gap or ''}"
+    )
 
 
 # Simple inline markup

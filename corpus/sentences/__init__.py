@@ -64,6 +64,8 @@ _VERB: Final = re.compile(
 """What sentences have, and names, addresses and values in brackets lack."""
 _LAST_BRACKET: Final = re.compile(r"\((?!ABSTRACT )[^()]{1,60}[^.!?()]\)|\[[^\[\]]{1,60}[^.!?\[\]]\]")
 """Bracket without a full stop at the end of a paragraph: We saw gulls. (Interview 2)"""
+_LAST_PANEL: Final = re.compile(r"\([A-Za-z](?:[-–,&][A-Za-z])?\)\.")
+"""Panel at the end of a paragraph: of Genus minor L. (d-f)."""
 _BRACKET_LOOKBACK: Final = 200
 """Characters before a mark that are searched for an open bracket."""
 _MAX_BRACKET_REST: Final = 120
@@ -247,4 +249,8 @@ def _is_end_of_sentence(rest: str) -> bool:
     """Return True if a paragraph's last words belong to the sentence before: no letter, or only a bracket."""
     if len(rest) < _MAX_LABEL_LENGTH and not _LETTER.search(rest):
         return True
-    return rest[0] in "([" and _LAST_BRACKET.fullmatch(rest) is not None and not _VERB.search(rest)
+    if rest[0] not in "([":
+        return False
+    return _LAST_PANEL.fullmatch(rest) is not None or (
+        _LAST_BRACKET.fullmatch(rest) is not None and not _VERB.search(rest)
+    )

@@ -44,17 +44,19 @@ _PATTERNS_BEFORE_STOP: Final = {
     "number": r"[<>=~≥≤±+−-]*[\d.,·–-]*\d%?",
     "dotted": r"[A-Za-z](?:\.[A-Za-z])+",
     "short": r"[a-z]{2,3}",
+    "species": r"[A-Za-z][a-z]{3,}-t",  # a type of pollen: Genus minor-t. and others
     "word": r"[a-z][a-z'’-]{3,}",
     "Short": r"[A-Z][a-z]{1,3}",
     "Word": r"[A-Z][a-z'’-]{4,}",
     "ACRONYM": r"[A-Z]{2,}s?",
-    "capital at end": r".*[-–—/][A-Z]",
+    "capital at end": r".*[-–—/+][A-Z]",
     "closed": r".*[)\]}]",
     "quoted": r".*[\"'”’]",
     "blank": r"",  # of text cut into tokens: was seen .
-    "dots": r"\.+",
+    "dots": r"[.…]+",
     "genus": rf".*[-–—](?:{'|'.join(WORD_FAMILIES['genus'])})",  # wheat-Th
     "reference": r".*[–—](?:Eq|Fig|Tab)s?",  # Information—Fig
+    "trailing dots": r".*[^.…](?:\.\.|…)",  # he said... and
     "inner dot": r".*\..*",
 }
 """Classes of words before a full stop outside the families: the first pattern that matches the whole word."""
@@ -101,7 +103,7 @@ _PATTERNS_AFTER_STOP: Final = {
     "citation": r"\[\d[\d,–-]*\]?[.,;:]?",
     "[number": r"\[\d.*",
     "(": r"[(\[{].*",
-    "“Word": r"[\"'“‘«][A-Z].*",
+    "“Word": r"[\"'“‘«¡¿]+[A-Z].*",
     "“": r"[\"'“‘«].*",
     "genotype": r"[+−–-]+/.*",
     "paragraph": r"§.*",
@@ -341,6 +343,7 @@ _SCORED_AS: Final = {
     "strain": "Word",
     "supplement": "other",
     "target": "Word",
+    "trailing dots": "inner dot",
     "variable": "Mixed",
     "zero": "item",
 }
@@ -354,6 +357,10 @@ def decide_by_rule(context: BoundaryContext) -> bool | None:
         return False
     if class_before == "species" and class_after == "strain":  # Genus sp. Strain A-1, in titles
         return False
+    if class_before == "trailing dots" and class_after in ("common", "letter", "small", "“"):
+        return False
+    if class_before == "capital at end" and class_after == "initials" and class_beyond == "initial":
+        return True  # grant 0905/Z/09/Z. D. J. Ode is
     if class_before == "sense" and class_after in ("Opener", "Opener,"):
         return True
     if class_before == "inner dot" and class_after == "mark":  # *p<0.05. **p<0.01
@@ -383,6 +390,10 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
     if class_after == "per unit":  # 3 fg. g-1
         return False
     if class_before == "capital" and class_after in ("cross", "serovar"):
+        return False
+    if (
+        class_before == "capital" and class_after == "panel" and class_beyond == "small"
+    ):  # G. minor L. (a-c) and
         return False
     if class_after == "(2)," and class_beyond in ("Name", "Name,", "small"):  # 3 mL/min. (210 °C), nests
         return False

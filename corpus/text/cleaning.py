@@ -12,6 +12,7 @@ any width into blanks, whether ``spaces`` is enabled or not; zero-width spaces s
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -205,6 +206,7 @@ def remove_escaped_markup(text: str) -> str:
 _MORE_NUMBERS = r"(?:[,–-]\d{1,2})*"
 # Patterns that begin with a mark are searched several times as fast: nearly all texts have no such number.
 _AFTER_STOP = re.compile(rf"\.\d(?<=[a-z][a-z][a-z][a-z]\.\d)\d?{_MORE_NUMBERS}(?=\s*\Z|\s+[^\sa-z\d])")
+_AFTER_AL = re.compile(r"\bal\.\d{1,3}(?:[,–-]\d{1,3})*+(?=[\s,;)]|\Z)")
 _LIST = re.compile(r",\d(?:(?<=[a-z]\d,\d)|(?<=[a-z]\d\d,\d))")
 _RANGE = re.compile(r"-\d(?:(?<=[a-z]\d-\d)|(?<=[a-z]\d\d-\d))")
 _BEFORE_COMMA = re.compile(r",(?:(?<=[a-z]\d,)|(?<=[a-z]\d\d,))")
@@ -214,6 +216,8 @@ _WORD_ENDING = re.compile(
     r"[a-z]{3,}(?:cancers?|diseases?|disorders?|ed|emia|itis|ly|ness|omas?|osis|therap(?:y|ies)|tumou?rs?)"
     r"|cancers?|diseases?|disorders?|tumou?rs?"
 )
+_NUMBERED_WORDS: Final = frozenset({"equation", "figure", "figures", "file", "table", "tables", "version"})
+_NUMBER = re.compile(r"\d+")
 _MAX_WORD_LENGTH: Final = 40
 _BRACKET: Final = r"\[[1-9]\d{0,2}+(?:\s?[,;–-]\s?[1-9]\d{0,2}+)*+\]"
 _IN_BRACKETS = re.compile(rf"\s?{_BRACKET}(?:,?\s?{_BRACKET})*(?:(?=[\s,;:)]|\Z)|(\.))")
@@ -223,19 +227,27 @@ _CITED_WORD = re.compile(
 )
 _CITED_STOP = re.compile(r"[a-z]{4}\.\Z")
 _NOUN_OR_STATISTIC = re.compile(
-    r"\b(?:[Aa]fter|[Aa]ged?|also|[Bb]etween|[Ff]ollowing|[Ff]rom|[Ii]nterval|IQR|[Ll]ike|[Mm]eans?|[Mm]edians?"
-    r"|[Oo]f|[Pp]er|[Qq]uartiles?|[Rr]ang(?:e[ds]?|ing)|[Rr]atios?|[Rr]ef(?:erence)?s?|[Ss]cales?|[Ss]cores?|SDs?"
-    r"|[Ss]ee|[Tt]han|[Tt]imes|[Tt]otal|[Uu]nlike|[Vv]alues?|versus|[Ww]as|[Ww]ere|[Ww]ith|[Yy]ears)\Z"
+    r"\b(?:acids?|[Aa]fter|[Aa]ged?|also|[Bb]etween|[Ee]quations?|[Ff]ollowing|[Ff]rom|ICC|[Ii]ntervals?|IQR"
+    r"|[Ll]ike|[Mm]eans?|[Mm]edians?|motifs?|[Oo]f|[Pp]er|[Qq]uartiles?|[Rr]ang(?:e[ds]?|ing)|[Rr]atios?"
+    r"|[Rr]ef(?:erence)?s?|regions?|residues?|[Ss]cales?|[Ss]cores?|SDs?|[Ss]ee|[Tt]han|[Tt]imes|[Tt]otal|[Uu]nlike|[Vv]alues?|versus|[Ww]as|[Ww]ere|[Ww]ith|[Yy]ears)\Z"
 )
 """Words before numbers in brackets that are a noun ("see [4]") or a range ("median [3-7]")."""
 
 
-def remove_bracketed_numbers(text: str) -> str:
+MAX_REFERENCE: Final = 999
+"""Highest number of a reference in an article of which nothing is known."""
+
+
+def remove_bracketed_numbers(text: str, highest: int = MAX_REFERENCE) -> str:
     """Return the text without citations by number in brackets: "of gulls [2, 3-5].".
 
     Those that are the object of a verb or preposition, or may be a range ("6 months [4-17]"), stay.
+
+    Args:
+        text: a paragraph in one line.
+        highest: numbers above it are none of references.
     """
-    return _IN_BRACKETS.sub(_keep_range, text)
+    return _IN_BRACKETS.sub(functools.partial(_keep_range, highest), text)
 
 
 def remove_numbers_after_names(text: str) -> str:
@@ -243,7 +255,16 @@ def remove_numbers_after_names(text: str) -> str:
     return _AFTER_NAMES.sub("", text) if "al. [" in text else text
 
 
-def _keep_range(numbers: re.Match[str]) -> str:
+def remove_numbers_after_stops(text: str) -> str:
+    """Return the text without numbers of references after a full stop: "of gulls.12 Terns", "Ode et al.4"."""
+    if "al." in text:
+        text = _AFTER_AL.sub("al.", text)
+    return _AFTER_STOP.sub(_keep_stop, text)
+
+
+def _keep_range(highest: int, numbers: re.Match[str]) -> str:
+    if any(int(number) > highest for number in _NUMBER.findall(numbers[0])):
+        return numbers[0]
     before = numbers.string[max(0, numbers.start() - _MAX_WORD_LENGTH) : numbers.start()]
     if not numbers[0][0].isspace():
         is_citation = _CITED_STOP.search(before) is not None
@@ -280,7 +301,7 @@ def _has_joined_number(text: str) -> bool:
 def _keep_stop(match: re.Match[str]) -> str:
     stop = match.start()
     word = match.string[max(0, stop - _MAX_WORD_LENGTH) : stop].rpartition(" ")[2].rpartition(":")[2]
-    return "." if CLASS_BEFORE_STOP[word] == "word" else match[0]
+    return "." if CLASS_BEFORE_STOP[word] == "word" and word not in _NUMBERED_WORDS else match[0]
 
 
 def _keep_word(match: re.Match[str]) -> str:

@@ -216,6 +216,7 @@ _POINTER = rf"""
     | This\s+article\s+is\s+(?:highlighted|featured)\s+in\s+the\s.{{0,80}}? {_PAGE_POINTER}
     | This\s+article\s+is\s+part\s+of\s+(?:a|the)\s+(?:\w+\s+)?(?:meeting|themed?)\s+issue
         \s+[‘'“"][^.]{{1,200}}[’'”"]
+    | This\s+article\s+has\s+an\s+associated\s+[A-Z][\w\s]{{1,40}}\binterview\b[^.]*
     | This\s+article\s+is\s+(?:categori[sz]ed|characterized)\s+under:\s+[A-Z][^.]*
     | (?:Visual\s+Overview[-–—:\s]+)?An\s+online\s+visual\s+overview\s+is\s+available\s+for\s+this\s+article
     | For\s+further\s+resources\s+related\s+to\s+this\s+article,\s+please\s+visit\s+the\s+\w+\s+website
@@ -331,6 +332,7 @@ def _has_pointer_hint(tail: str) -> bool:
     return (
         "See " in tail
         or "This article is " in tail
+        or "This article has an associated " in tail
         or "rticle" in end  # available for this article.
         or "ebsite" in end
         or "adge" in end  # https://.../open-science-badges/.

@@ -221,6 +221,7 @@ END_NOTES = {
         " This article is categorized under: Mice > Sleep Rats > Sleep and Food.",
         " This article is part of the theme issue ‘Sleep of mice’.",
         " This article is part of a discussion meeting issue 'Mice'.",
+        " This article has an associated First Mouse interview with the author.",
         "[Mice; sleep of rats; phylogenetics; Tree of Sleep.].",
         " Visual Overview- An online visual overview is available for this article.",
         " Sleep Mice 2019, 8:12-34. doi: 10.0000/mice.12 For further resources related to this article,"

@@ -223,6 +223,7 @@ GOLDEN = {
     # Limits are scripts, and accents are combined.
     wrap("mover", mi("x"), mo("¯")): "x̄",
     wrap("mover", mi("y"), mo("^")): "ŷ",
+    wrap("mover", mn("3"), mo("¯")): "3̄",
     wrap("mover", mi("a"), mo("~")): "ã",
     wrap("mover", mi("V"), mo("·")): "V̇",
     wrap("mover", mi("v"), mo("→")): "v⃗",

@@ -78,6 +78,8 @@ def remove_citations(text: str) -> str:
         ("as shown by Ode et al. [¶].", "as shown by Ode et al."),
         ("as shown by Ode et al., [¶].", "as shown by Ode et al."),
         ("as shown by Ode et al. [¶], who", "as shown by Ode et al., who"),
+        ("as shown by Ode et al. [¶]。Terns", "as shown by Ode et al.。Terns"),
+        ("“They nest.” [¶]. Terns", "“They nest.” Terns"),
         ("gulls, [¶], nest", "gulls, nest"),
         ("as shown, [¶]. Terns", "as shown. Terns"),
         ("as shown: [¶].", "as shown."),

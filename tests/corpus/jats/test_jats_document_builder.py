@@ -84,8 +84,30 @@ def test_typed_citations_of_an_article_without_linked_ones(options: Any, sentenc
     row = "<table-wrap><table><tr><td>Gulls [2]</td></tr></table></table-wrap>"
     cells = jats.document(small_article(1, body=body.replace("<p>", f"{row}<p>")), PmcConfig(tables="text"))
     assert "Gulls [2]" in cells.sentences
-    linked = body.replace("</p>", " Terns do not [<xref ref-type='bibr'>4</xref>].</p>")
-    assert jats.document(small_article(1, body=linked), config).sentences[0] == "Gulls nest [2, 3]."
+
+
+@pytest.mark.parametrize(
+    ("typed", "num_references", "sentence"),
+    [
+        ("Gulls nest [2, 3].", 4, "Gulls nest."),
+        ("Gulls nest [2, 3].", 2, "Gulls nest [2, 3]."),
+        ("Wings have the motif [1-4] and feathers.", 4, "Wings have the motif [1-4] and feathers."),
+        ("Gulls nest here.12,13 Terns do not.", 4, "Gulls nest here. Terns do not."),
+        (
+            "As in figure.2 Gulls nest, by Ode et al.4; Roe.",
+            4,
+            "As in figure.2 Gulls nest, by Ode et al.; Roe.",
+        ),
+    ],
+)
+def test_typed_citations_beside_linked_ones(typed: str, num_references: int, sentence: str) -> None:
+    """Only numbers that the list of references has are citations."""
+    key = "<fig><caption><p>Eggs [1] and nests [2].</p></caption></fig>"
+    linked = f"<p>{typed}</p><p>They swim [<xref ref-type='bibr'>4</xref>].</p>{key}"
+    references = "<ref id='r'/>" * num_references
+    article = small_article(1, body=f"<body>{linked}</body><back><ref-list>{references}</ref-list></back>")
+    sentences = jats.document(article, PmcConfig(titles=False)).sentences
+    assert " ".join(sentences) == f"{sentence} They swim. Eggs [1] and nests [2]."
 
 
 NAMED = (

@@ -9,6 +9,7 @@ import pytest
 from lxml import etree
 
 from bioshards.corpus.jats import in_text_marks, inline
+from bioshards.corpus.jats.in_text_marks import GAP_MARK
 
 PARSER = etree.XMLParser(
     resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
@@ -134,6 +135,11 @@ def build_xref(number: str) -> str:
         # another item.
         ("cliffs <xref rid='b1'>[1]</xref>.", "cliffs."),
         ("see Table <xref rid='b1'>1</xref>.", "see Table 1."),
+        ("see Appendix <xref ref-type='' rid='gull40-supinfo-0001'>S5</xref>.", "see Appendix S5."),
+        ("In <xref rid='note1'/>, gulls nest.", f"In {GAP_MARK}, gulls nest."),
+        # A power of ten is none, though it is linked.
+        ("2×10<xref ref-type='bibr'><sup>7</sup></xref> eggs", "2×10^7 eggs"),
+        ("at ×10<xref ref-type='bibr'><sup>7</sup></xref>.", "at ×10."),
         ("see Eq. (<xref rid='b1'>1</xref>).", "see Eq. (1)."),
         ("from (<xref ref-type='' rid='Equ1'>1</xref>) follows", "from (1) follows"),
         ("(<xref ref-type='fig'>Figs 1</xref>, <xref ref-type='fig'>2</xref>)", "(Figs 1, 2)"),
