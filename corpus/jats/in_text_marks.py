@@ -273,6 +273,8 @@ def _close_gaps(text: str) -> str:
                 kept = kept[:-1]
             if kept[-1:] == right_character == ".":
                 kept = kept[:-1]
+            elif left_character == "." and right_character == "," and CITATION_MARK not in run[0]:
+                end += 1  # of a picture that is a key: "Nests. PICTURE, gulls"
             elif right_character == "." and kept.endswith((".”", '."', ".’")):  # “They nest.” [5].
                 end += 1
                 right_character = text[end : end + 1]
@@ -343,7 +345,7 @@ _EXPLANATION = re.compile(
     r"(?:correspond|denot|designat|indicat|refer|represent|show|stand)[a-z]*\b|(?:is|are|was|were|and|or|to)\b"
 )
 MIN_NOTED_WORD: Final = 5
-_NOTED_WORD = re.compile(r"[^\W\d_][a-z]{3}\.?\Z")
+_NOTED_WORD = re.compile(r"[^\W\d_][a-z-]{3}\.?\Z")
 _NOT_SIGNIFICANT: Final = ("ns", "NS")
 _NOTE_LETTERS: Final = frozenset("abcdefgh")
 """Letters of the notes of a table; an index is later in the alphabet, or no word is before it."""

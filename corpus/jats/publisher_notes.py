@@ -286,7 +286,8 @@ _LICENCE_PARAGRAPH = re.compile(
 )
 _PUBLISHER_PARAGRAPH = re.compile(
     r"""
-    please \s see \s later \s in \s the \s article \s for \s the \s editors['’] \s summary
+    article \s funded \s by \s scoap
+  | please \s see \s later \s in \s the \s article \s for \s the \s editors['’] \s summary
   | any \s alternative \s text \s \( alt \s text \) \s provided \s alongside \s figures \s in \s this
   | correction \s notice: \s this \s (?: article | paper ) \s has \s been \s corrected
   | editorial \s on \s the \s research \s topic \b .{0,200} \Z
@@ -378,6 +379,7 @@ _CREDIT = re.compile(
   | .{0,80} \b biorender\.com/ \w+ \W* $
   | \W{0,3} (?: (?: (?: the | this ) \s )? (?: figure | image | map | photo (?: graph )? | picture ) s? \s
       (?: (?: is | are | was | were ) \s )? )? courtesy \s of \b (?! .* \b (?: ha[sd] | is | was | were ) \s )
+  | (?: (?: figure | image | photo (?: graph )? | picture | video ) \s )? credits? \s? : \s .{1,120} $
   | the \s figure \s is \s courtesy \s of \b .{0,200} \b permission
     """,
     _FLAGS,
@@ -406,9 +408,10 @@ _PANEL_INSIDE = re.compile(r"\. \(?[A-Za-z](?:[,–-] ?[A-Za-z])?\) |\w \([A-Za-
 _MAX_CREDIT: Final = 300
 _MAX_TITLE_SENTENCES: Final = 3
 """Sentences of a title and a journal between authors and the year of a work."""
-_CREDIT_WORD_LIST: Final = (
-    "BioRender ourtesy_of dapted eprinted eproduced epublished eused odified ource: ata_from igure_from"
-)
+_CREDIT_WORD_LIST: Final = """
+    BioRender ata_from dapted eprinted eproduced epublished eused igure_from odified ource: ourtesy_of redit:
+    redits:
+"""
 _CREDIT_WORDS: Final = tuple(word.replace("_", " ") for word in _CREDIT_WORD_LIST.split())
 """A word of each credit, without its first letter: a fast prefilter."""
 

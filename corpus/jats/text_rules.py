@@ -221,8 +221,11 @@ _REFERENCE_AUTHOR = re.compile(
     r"(?:1[89]|20)\d\d[a-z]?\b)"
 )
 """The first author of a reference: "1. Ode, A. B.,", "Ode AB, Roe C", "Ode and Roe (2011)"."""
-_REFERENCE_NUMBER = re.compile(r"\[\d{1,3}\] (?:[A-Z]\.[ -]?){1,3}[A-Z][a-z]")
-"""A number in brackets and an author with the initials first: "[4] G.H. Ode"."""
+_REFERENCE_NUMBER = re.compile(
+    r"\[\d{1,3}\] (?:[A-Z]\.[ -]?){1,3}[A-Z][a-z]"
+    r"|[^\W\d_a-z]{3,20}(?:[/ -][^\W\d_a-z]{2,20}){0,3}\. (?:19|20)\d\d\."
+)
+"""A number in brackets and initials before the author: "[4] G.H. Ode"; or an institute: "GULLS. 2031."."""
 _REFERENCE_PAGES = re.compile(
     r"\b\d{1,4}\s?(?:\(\w[^()]{0,12}\)\s?)?[:,]\s?[A-Za-z]?\d{1,6}\s?[-–—.]|\bpp?\.\s?\d|\bdoi\b|https?://|\bdoi\.org"
 )
@@ -394,6 +397,7 @@ _WHOLE_NOTE = re.compile(
     r" | (?: high | low ) [- ] resolution \s (?: figure | image ) s?"
     r" | (?: audio | data (?: \s? set )? | document | figure | file | image | movie | presentation"
     r"   | spreadsheet | reference | table | text | v[ií]deo ) s? \W*"
+    r" | \d{1,2} \s [a-z]{3} \s \d{4} \s reviewed"
     r" | [(\[] [a-z][a-z0-9]{1,4} [)\]] | \S+ \. (?: [a-z]{2,4} \d? | rdata ) \.?",
     re.VERBOSE,
 )

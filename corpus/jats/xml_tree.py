@@ -204,11 +204,14 @@ _CONFIGURATION = re.compile(
 )
 
 
+_SMALL_CAPITAL_WORD = re.compile(r"(?<![A-Za-z]<sc>)(?!and<)[a-z][a-z\d-]{1,19}(?=</sc>)")
+
+
 def _write_small_capitals(text: str) -> str:
     """Write the small capitals that mean capitals: ``2 m<sc>m</sc>`` is mM, ``<sc>l</sc>-lysine`` L-lysine.
 
-    They are the unit of concentrations, and the configurations D and L (IUPAC, Nomenclature and Symbolism for
-    Amino Acids and Peptides, 1983, 3AA-3).
+    They are the unit of concentrations, the configurations D and L (IUPAC, Nomenclature and Symbolism for
+    Amino Acids and Peptides, 1983, 3AA-3), and words without a large capital: ``<sc>anova</sc>`` is ANOVA.
     """
     if _SMALL_CAPITALS not in text:
         return text
@@ -219,15 +222,17 @@ def _write_small_capitals(text: str) -> str:
     position = text.find(_SMALL_CAPITALS)
     while position >= 0:
         start = position + len(_SMALL_CAPITALS)
-        if configuration := _CONFIGURATION.match(text, start):
-            pieces += (text[end:start], configuration[0].upper())
-            end = configuration.end()
+        if capitals := _CONFIGURATION.match(text, start) or _SMALL_CAPITAL_WORD.match(text, start):
+            pieces += (text[end:start], capitals[0].upper())
+            end = capitals.end()
         position = text.find(_SMALL_CAPITALS, start)
     return "".join((*pieces, text[end:])) if pieces else text
 
 
 def link_citations(text: str) -> str:
     """Mark up superscript numbers that are citations without a link as those with one."""
+    if "(<sup>" in text:
+        text = _BRACKETED_SUPERSCRIPTS.sub(r'<sup><xref ref-type="bibr">\1</xref></sup>', text)
     return _replace_superscripts(text, _SUPERSCRIPT_NUMBER, _link_citation)
 
 
@@ -316,6 +321,9 @@ _XREF = re.compile(
     r"(?:([^<>]*)|<sup>([^<>]*)</sup>)</xref>"
 )
 _SUPERSCRIPT = re.compile(r"<sup>([^<>]*)</sup>")
+_BRACKETED_SUPERSCRIPTS = re.compile(
+    r"\((?<=[a-z]\()((?>(?:(?:, ?)?<sup>\d{1,3}</sup>){1,9}))\)"  # nests(<sup>1</sup>, <sup>29</sup>)
+)
 _SUPERSCRIPT_NUMBER = re.compile(r"<sup>(\s*+\d[^<>]*)</sup>")
 _TAG_BEFORE_NOTE = re.compile(r"<(?!(?:xref|label)\b)[^<>]*>")
 _MAX_TAG_LENGTH: Final = 300

@@ -369,6 +369,8 @@ def decide_by_rule(context: BoundaryContext) -> bool | None:
         return False
     if class_before in ("capital", "initials") and class_after == "Opener," and not position:
         return True
+    if class_before == "letter" and class_after in ("Adverb,", "Opener,") and not position:
+        return True  # for any i. However,
     if class_before == "company" and not position:
         is_sentence = class_beyond == "small" and class_after in ("Opener", "Word", "Name", "epithet")
         names_people = class_after == "initials" and class_beyond == "initial"  # Ltd. J.D., K.R. and A.C.
@@ -391,10 +393,8 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
         return False
     if class_before == "capital" and class_after in ("cross", "serovar"):
         return False
-    if (
-        class_before == "capital" and class_after == "panel" and class_beyond == "small"
-    ):  # G. minor L. (a-c) and
-        return False
+    if class_before == "capital" and class_after == "panel" and class_beyond == "small":
+        return False  # Genus minor L. (a-c) and
     if class_after == "(2)," and class_beyond in ("Name", "Name,", "small"):  # 3 mL/min. (210 °C), nests
         return False
     if class_before == "genus" and class_after == "epithet":  # Ae. Aegypti

@@ -112,6 +112,7 @@ def remove_citations(text: str) -> str:
         ("where ◊ is the rate", "where is the rate"),
         ("the rate ◊, with ◊.", "the rate, with."),
         ("the programme ◊.", "the programme."),
+        ("of gulls. ◊, Nests; ◊, eggs.", "of gulls. Nests, eggs."),
         ("nothing to see [5] (a, b)", "nothing to see [5] (a, b)"),
         ("¶", ""),
         ("", ""),
