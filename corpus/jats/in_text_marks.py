@@ -281,7 +281,11 @@ def _close_gaps(text: str) -> str:
             if left_character in _OPENING_BRACKETS and not _CLOSING_BRACKET.search(text, end):
                 kept = kept[:-1].rstrip()  # of a citation that has no other bracket: "as shown [5."
             gap = ""
-        elif not left_character or left_character in "([{“‘":
+        elif (
+            not left_character
+            or left_character in "([{“‘"
+            or (right_character == "—" and not text[end - 1].isspace())
+        ):
             gap = ""
         elif position + len(kept) < start or text[end - 1].isspace():
             gap = " "

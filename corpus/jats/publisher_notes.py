@@ -130,6 +130,8 @@ _PUBLISHER = re.compile(
         \s are \s found \s (?: at \s the \s end \s of | in ) \s (?: the | this ) \s article \b
       | disclosures \s provided \s by \s the \s authors \s are \s available \s with \s this \s article
       | previously \s published \s online: \s \S+ $
+      | the \s online \s version \s of \s the \s original \s article \s can \s be \s found \s
+        (?: at | under ) \b
       | this \s article \s is \s a \s contribution \s to \s the \s special \s issue \s on \s
       | this \s is \s an \s editor['’]s \s choice \s article \s from \s the \s
       | although \s pnas \s asks \s authors \s to \s adhere \s to
@@ -296,6 +298,7 @@ _PUBLISHER_PARAGRAPH = re.compile(
   | these \s authors \s (?: also \s )? jointly \s supervised \s this \s work \b .{0,300} \Z
   | •{1,2} \s of \s (?: special | outstanding ) \s interest \Z
   | alt-text: \s unlabelled \s box \Z
+  | enhanced \s content \Z
     """,
     _FLAGS,
 )
@@ -335,7 +338,7 @@ _PARAGRAPH_OPENINGS: Final = (
 )
 """Openings of notes of several sentences, or of an abstract, whose other notes cleaning removes."""
 _PARAGRAPH_START_LIST: Final = (
-    "(onl Alt- Any_ Arti CITA Cita Cite Como Comm Corr Crys Cómo Data Down Due_ Edit How_ Open Pape Peer"
+    "(onl Alt- Any_ Arti CITA Cita Cite Como Comm Corr Crys Cómo Data Down Due_ Edit Enha How_ Open Pape Peer"
     " Plea Publ Reco Revi Spri Stru Sugg Supp Thes This To_c Tran Web_ [Rev [ver •_of ••_o"
     " sj-d sj-j sj-m sj-p sj-r sj-s sj-t sj-v sj-x sj-z"
 )
@@ -468,10 +471,11 @@ FOOTNOTES_HEADING: Final = "Footnotes"
 """Heading of footnotes that have none."""
 _SUPPLEMENT_POINTER = re.compile(
     r"""
-    (?: the \s )? online \s version \b (?: .* \b contains )? \s supplementa (?:l|ry) \s .*
+    (?: the \s )? on-?line \s version \b (?: .* \b contains )? \s supplementa (?:l|ry) \s .*
   | (?: the \s | for \s )? supplementa (?:l|ry) \s (?: data | information | materials? | files? ) \b .*
     \b (?: accompan (?:y|ies|ying) | available | found | visit ) \b .*
     (?: \b online \b | https?:// | doi | \b10\.\d ) .*
+  | supplementa (?:l|ry) \s (?: figures? | tables? ) \b .* \b available \s at \s .{3,90} \s online \b .*
   | below \s (?: is | are ) \s the \s links? \s to \s the \s (?: electronic \s )? supplementa (?:l|ry) \s .*
   | transparency \s (?: data | document ) \s associated \s with \s this \s article \s .*
   | (?: the \s following \s )? (?: additional | supporting ) \s (?: supporting \s )? information \s
@@ -483,7 +487,7 @@ _SUPPLEMENT_POINTER = re.compile(
 )
 _POINTER_STARTS: Final = frozenset(("add", "bel", "for", "onl", "sup", "the", "tra"))
 """First letters of such paragraphs: a search for words takes fifty times as long."""
-_SENTENCE_END = re.compile(r"(?<!\S)[^\w\s]*+\w\S*[.!?] [A-Z]")
+_SENTENCE_END = re.compile(r"(?<!\S)[^\w\s]*+(?!Figs?\.)\w\S*[.!?] [A-Z]")
 _MAX_NOTE: Final = 1000
 """Characters of a paragraph that is a note as a whole, and of a sentence."""
 _MAX_POINTER: Final = 300

@@ -176,7 +176,7 @@ def remove_loose_start(text: str) -> str:
     return text[start.end() :] if start else text
 
 
-_BULLET = re.compile(r"[•▪➢❖] ?(?=[^\W\d_])(?!of )|[–√✓-] (?=[A-Z])|—(?=[A-Z])")
+_BULLET = re.compile(r"[•▪➢❖] ?(?=\w)(?!of )|[–√✓-] (?=[A-Z])|—(?=[A-Z])")
 BULLETS: Final = tuple("•▪➢❖√✓–-—")
 
 

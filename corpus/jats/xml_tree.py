@@ -230,7 +230,12 @@ def _write_small_capitals(text: str) -> str:
 
 
 def link_citations(text: str) -> str:
-    """Mark up superscript numbers that are citations without a link as those with one."""
+    """Mark up superscript numbers that are citations without a link as those with one.
+
+    Exponents in two superscripts become one before, ``10<sup>−</sup><sup>5</sup>``.
+    """
+    if "</sup><sup>" in text:
+        text = _MINUS_AND_NUMBER.sub(r"\1", text)
     if "(<sup>" in text:
         text = _BRACKETED_SUPERSCRIPTS.sub(r'<sup><xref ref-type="bibr">\1</xref></sup>', text)
     return _replace_superscripts(text, _SUPERSCRIPT_NUMBER, _link_citation)
@@ -321,6 +326,8 @@ _XREF = re.compile(
     r"(?:([^<>]*)|<sup>([^<>]*)</sup>)</xref>"
 )
 _SUPERSCRIPT = re.compile(r"<sup>([^<>]*)</sup>")
+_MINUS_AND_NUMBER = re.compile(r"(<sup>(?:[−–-]|&#(?:x0{0,4}2212|8722);))</sup><sup>(?=\d)")
+"""An exponent in two superscripts: ``10<sup>−</sup><sup>5</sup>``."""
 _BRACKETED_SUPERSCRIPTS = re.compile(
     r"\((?<=[a-z]\()((?>(?:(?:, ?)?<sup>\d{1,3}</sup>){1,9}))\)"  # nests(<sup>1</sup>, <sup>29</sup>)
 )

@@ -84,6 +84,7 @@ def remove_citations(text: str) -> str:
         ("as shown, [¶]. Terns", "as shown. Terns"),
         ("as shown: [¶].", "as shown."),
         ("gulls [¶]: terns", "gulls: terns"),
+        ("gulls [¶]—as terns [¶] — nest", "gulls—as terns — nest"),
         ("Do gulls nest [¶]?", "Do gulls nest?"),
         ("gulls [¶]", "gulls"),
         # Commas and stops behind it, and a sentence that begins right after it.
