@@ -284,7 +284,7 @@ def _close_gaps(text: str) -> str:
         elif (
             not left_character
             or left_character in "([{“‘"
-            or (right_character == "—" and not text[end - 1].isspace())
+            or (right_character == "—" and not text[end - 1].isspace())  # gulls [5]—as terns
         ):
             gap = ""
         elif position + len(kept) < start or text[end - 1].isspace():

@@ -306,13 +306,10 @@ def test_prose_stays(text: str) -> None:
         ("Review history.", "", "review-note"),
         ("Alt-text: Unlabelled box", "", "publisher-note"),
         ("Enhanced content", "Footnotes", "publisher-note"),
+        ("Supplementary tables S1–S3 and figures are available at Gulls online.", "", "supplement-note"),
+        ("Supplementary tables and figures are also available at Dryad: doi:10.1234/1", "", None),
         (
-            "Supplementary tables S1–S3 and figures S1–S5 are available at Gulls online.",
-            "",
-            "supplement-note",
-        ),
-        (
-            "The on-line version of this article (see http://www.example.org) contains supplemental Figs. S1 and S2.",
+            "The on-line version of this article (see www.example.org) contains supplemental Figs. S1 and 2.",
             "Footnotes",
             "supplement-note",
         ),
