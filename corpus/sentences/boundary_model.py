@@ -9,6 +9,7 @@ annotated sentences. To teach the splitter a word, add it to its family and refi
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Callable
 from importlib import resources
@@ -111,6 +112,8 @@ _PATTERNS_AFTER_STOP: Final = {
 """Classes of words after a full stop outside the tables."""
 
 _OPENING_MARKS: Final = "([{\"'“‘«"
+_LONG_WORD: Final = re.compile(r"[a-z]{5,}")
+"""A word that is no numeral, label or abbreviation: before a stop, its first pattern is that of "word"."""
 _NON_ASCII_LETTER: Final = re.compile(r"[^\W\d_a-zA-Zα-ω]")
 _MAX_WORD_LENGTH: Final = 40
 """Characters of a word that are used: the last before a full stop, the first after it."""
@@ -119,12 +122,22 @@ MAX_CACHED: Final = 1 << 16
 
 
 class WordClasses(dict[str, str]):
-    """Cache from word to class, computed on demand."""
+    """Cache from word to class, computed on demand.
 
-    def __init__(self, table: dict[str, str], patterns: dict[str, str], opening_marks: str = "") -> None:
+    Args:
+        table: classes of known words.
+        patterns: patterns of other words, by class.
+        opening_marks: marks before a word that are ignored.
+        long_word: class of :data:`_LONG_WORD`, a third of all words; "" if the patterns tell it.
+    """
+
+    def __init__(
+        self, table: dict[str, str], patterns: dict[str, str], opening_marks: str = "", long_word: str = ""
+    ) -> None:
         self._table, self._class_names, self._opening_marks = table, list(patterns), opening_marks
+        self._long_word = long_word
         self._match = re.compile(
-            "|".join(rf"({pattern})\Z" for pattern in patterns.values()), re.DOTALL
+            "|".join(rf"(?:{pattern})\Z()" for pattern in patterns.values()), re.DOTALL
         ).match
 
     def __missing__(self, word: str) -> str:
@@ -134,6 +147,8 @@ class WordClasses(dict[str, str]):
             self.clear()
         stripped = word if word.endswith((")", "]")) else word.lstrip(self._opening_marks)
         word_class = self._table.get(word) or self._table.get(stripped)
+        if word_class is None and self._long_word and _LONG_WORD.fullmatch(stripped):
+            word_class = self._long_word
         if word_class is None:
             match = self._match(
                 stripped if stripped.isascii() else _NON_ASCII_LETTER.sub(_as_ascii, stripped)
@@ -154,6 +169,7 @@ CLASS_BEFORE_STOP: Final = WordClasses(
     | dict.fromkeys(("“Ca", '"Ca', "‘Ca", "'Ca"), "rank"),  # “Ca. Genus minor”, of Candidatus
     _PATTERNS_BEFORE_STOP,
     _OPENING_MARKS,
+    "word",
 )
 """Class of a word before a full stop, given without it; opening brackets and quotes are ignored."""
 
@@ -461,6 +477,14 @@ def decide(context: BoundaryContext) -> bool:
 # Candidates that two words decide
 
 _POSITIONS: Final = ("first", "alone", "inside", "closed", "unopened", "")
+_CONTEXTS_OF_RULES: Final = tuple(
+    itertools.product(
+        ("", "supplement", "ex"),
+        ("", "small", "Name", "Name,", "initial", "number"),
+        ("", "first", "inside"),
+    )
+)
+"""The previous class, the class beyond and the position: those that rules name, and "" that none names."""
 _ROUNDING: Final = 1e-6
 """More than the error of a sum of weights."""
 
@@ -471,20 +495,23 @@ def decide_by_neighbours(class_before: str, class_after: str) -> bool | None:
 
     Three in four candidates need no more than these words.
     """
-    decisions = {
-        _decide_by_any_rule((previous, class_before, ".", class_after, beyond, position))
-        for previous in ("supplement", "ex", "")  # what rules name, and what none names
-        for beyond in ("small", "Name", "Name,", "initial", "number", "")
-        for position in ("first", "inside", "")
-    }
-    if None in decisions:
-        scored_before, scored_after = (_SCORED_AS.get(name, name) for name in (class_before, class_after))
-        decisions |= _bound_decisions(scored_before, scored_after)
-        decisions.remove(None)
-    return decisions.pop() if len(decisions) == 1 else None
+    decisions: set[bool] = set()
+    has_weighed = False
+    for previous, beyond, position in _CONTEXTS_OF_RULES:
+        decision = _decide_by_any_rule((previous, class_before, ".", class_after, beyond, position))
+        if decision is not None:
+            decisions.add(decision)
+        elif not has_weighed:
+            has_weighed = True
+            decisions |= _bound_decisions(
+                _SCORED_AS.get(class_before, class_before), _SCORED_AS.get(class_after, class_after)
+            )
+        if len(decisions) > 1:
+            return None
+    return decisions.pop()
 
 
-def _bound_decisions(before: str, after: str) -> set[bool | None]:
+def _bound_decisions(before: str, after: str) -> set[bool]:
     """Return the decisions that the weights allow between words of these classes."""
 
     def weigh(*names: str) -> float:
