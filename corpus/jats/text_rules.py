@@ -344,9 +344,7 @@ _SIZE: Final = r"""
 _GAP: Final = r"[\s,;:/|–-]{0,9} [(\[]?"
 _TYPE_AND_SIZE: Final = rf"(?: {_TYPE} {_GAP} {_SIZE} | {_SIZE} {_GAP} {_TYPE} ) [)\]]?"
 _IN_BRACKETS: Final = rf"\s{{0,9}} {_TYPE_AND_SIZE} \s{{0,9}} [)\]]"
-_BRACKETED_NOTE = re.compile(
-    rf"(?<!\s) (?: (?<= [.!?] ) \s*+ [(\[] {_IN_BRACKETS} \.? | \s*+ [(\[] {_IN_BRACKETS} )", _FLAGS
-)
+_BRACKETED_NOTE = re.compile(rf"[(\[] {_IN_BRACKETS}", _FLAGS)
 _SIZE_HINT: Final = r"\d \s? (?: [kmg]i?b | (?: kilo | mega )? bytes | [kmg] \b )"
 _NOTE_FROM_ROUND, _NOTE_FROM_SQUARE = (
     re.compile(rf"{opening} (?= [^)\]]{{0,99}} {_SIZE_HINT} ) {_IN_BRACKETS}", _FLAGS)
@@ -389,7 +387,7 @@ def remove_file_notes(text: str, is_supplement: bool) -> str:
             notes too.
     """
     if ("(" in text and _NOTE_FROM_ROUND.search(text)) or ("[" in text and _NOTE_FROM_SQUARE.search(text)):
-        text = _BRACKETED_NOTE.sub("", text).strip()
+        text = _remove_bracketed_notes(text)
     if is_supplement:
         if _DISCLOSURE_FORM.fullmatch(text):
             return ""
@@ -403,6 +401,17 @@ def remove_file_notes(text: str, is_supplement: bool) -> str:
             text = _SUPPLEMENT_NOTE_AT_END.sub("", text).strip()
         return "" if _WHOLE_NOTE.fullmatch(text.lower()) else text
     return text
+
+
+def _remove_bracketed_notes(text: str) -> str:
+    """Remove notes with the blanks before them; after a sentence, with their full stop."""
+    parts: list[str] = []
+    end = 0
+    for note in _BRACKETED_NOTE.finditer(text):
+        parts.append(text[end : note.start()].rstrip())
+        is_after_stop = text.endswith((".", "!", "?"), 0, end + len(parts[-1]))
+        end = note.end() + (is_after_stop and text.startswith(".", note.end()))
+    return "".join((*parts, text[end:])).strip()
 
 
 _LINK = re.compile(

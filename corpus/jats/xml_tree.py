@@ -152,7 +152,7 @@ def _cut_elements(xml: bytes, name: bytes) -> bytes:
 
 
 # No possessive quantifiers: Python before 3.11.5 mishandles them here (CPython issue 106052).
-_START_TAG_REST = re.compile(rb"""(?:[^<>"'/]|"[^"<]*"|'[^'<]*'|/(?!>))*(/?)>""")
+_START_TAG_REST = re.compile(rb"""[^<>"'/]*(?:(?:"[^"<]*"|'[^'<]*'|/(?!>))[^<>"'/]*)*(/?)>""")
 _NAME_END: Final = b" \t\r\n>/"
 """Bytes that may follow the name of a tag."""
 
