@@ -544,7 +544,7 @@ def split_notes(text: str) -> NotedText | None:
 
 def split_credits(caption: str) -> NotedText | None:
     """Split the credits of pictures from a caption, wherever they stand; return None if it has none."""
-    if not any(word in caption for word in _CREDIT_WORDS):
+    if not any(map(caption.__contains__, _CREDIT_WORDS)):
         return None
     sentences = [caption[start:stop] for start, stop in spans(caption)]
     kept: list[str] = []

@@ -676,8 +676,9 @@ def _element_title(section: etree._Element) -> str:
     """Return the title of a section, box or caption, which is its first child or after its label."""
     if not len(section):
         return ""
-    if section[0].tag == "title":  # nearly always, and faster than a loop
-        return unescape_once(extract_text(section[0]))
+    first = section[0]
+    if first.tag == "title":  # nearly always, and faster than a loop
+        return unescape_once(extract_text(first))
     title = next(section.iterchildren("title"), None)
     return "" if title is None else unescape_once(extract_text(title))
 

@@ -255,7 +255,7 @@ def _replace_superscripts(
 
 
 _MARKED_START = re.compile(
-    r"(<p(?: [^<>]*)?>)\s*+(<(?:bold|italic|underline)(?: [^<>]*)?>(?:<(?:bold|italic)>)?)([^<>]{4,100})"
+    r"(<p(?:>| [^<>]*>))\s*+(<(?:bold|italic|underline)(?: [^<>]*)?>(?:<(?:bold|italic)>)?)([^<>]{4,100})"
     r"((?:</(?:bold|italic|underline)>){1,2})([.:]?)"
     r"(?:\s*+(?=</p>\s*+<(?:p|list|disp-quote|disp-formula|table-wrap|fig)[ >])"
     r"|(\s++)(?=(?:<(?:italic|sc)(?: [^<>]*)?>)?[A-Z]))"
