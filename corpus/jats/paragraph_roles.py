@@ -49,9 +49,7 @@ def assign_roles(blocks: list[TextBlock], config: PmcConfig) -> list[TextBlock]:
     mask = CITATION_MASK if config.citations == "mask" else ""
     formula_word = config.formula if config.formula not in ("", *FORMULA_MODES) else FORMULA_WORD
     blocks = [
-        block._replace(text=text_rules.remove_loose_start(block.text))
-        if block.text.startswith((":", "."))
-        else block
+        block._replace(text=text_rules.remove_loose_start(block.text)) if block.text[0] in ":." else block
         for block in blocks
     ]
     blocks = _mark_references(blocks)

@@ -294,9 +294,10 @@ class _ArticleWalker:
         self._walk_under_title(section, part, headings, title)
         if part == "boilerplate" and text_rules.is_supplement_title(title):
             self._clean_captions(first_block, (*headings, title), is_supplement=True)
-        for kind in self._repeating_sections.intersection((section_type, title)):
-            self._repeating_sections.remove(kind)
-            self._drop_repetitions(first_block)
+        for kind in (section_type, title):
+            if kind in self._repeating_sections:
+                self._repeating_sections.remove(kind)
+                self._drop_repetitions(first_block)
 
     def _drop_repetitions(self, first_block: int) -> None:
         """Drop the blocks from an index that repeat others of the article.

@@ -199,7 +199,8 @@ _REFERENCE_TITLE: Final = r"""
       | bibliograf[ií]a | refer[eê]ncias (?: \s bibliogr[aá]ficas )? | riferimenti (?: \s bibliografici )?
     )
 """
-_REFERENCE_TITLE_PATTERN = re.compile(rf"{_REFERENCE_TITLE} \W*", _FLAGS)
+_REFERENCE_TITLE_PATTERN = re.compile(rf"{_REFERENCE_TITLE} \W*", re.VERBOSE)
+"""In small letters: where case counts, most alternatives are passed over by their first letter."""
 MAX_REFERENCE_TITLE: Final = 60
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d[a-z]?\b|\b[Ii]n press\b")
 _REFERENCE_AUTHOR = re.compile(
@@ -224,7 +225,7 @@ _HTML_LIST = re.compile(
 @functools.lru_cache(maxsize=1 << 12)
 def is_reference_title(title: str) -> bool:
     """Return True if a section of this title may be a list of references."""
-    return len(title) <= MAX_REFERENCE_TITLE and _REFERENCE_TITLE_PATTERN.fullmatch(title) is not None
+    return len(title) <= MAX_REFERENCE_TITLE and _REFERENCE_TITLE_PATTERN.fullmatch(title.lower()) is not None
 
 
 def are_references(texts: list[str]) -> bool:

@@ -379,18 +379,23 @@ def _flatten_superscript(superscript: re.Match[str]) -> str:
     xml, start, end = superscript.string, *superscript.span()
     if element_text.is_degree(text, xml[end : end + 3]):
         return "°"
-    if xml.endswith(CITATION_REFERENCE, 0, start) and in_text_marks.closes_citation(
-        text, _unescape(xml[max(0, start - _MAX_TAG_LENGTH) : start])
+    last_character = xml[start - 1]
+    if (
+        last_character == CITATION_REFERENCE[-1]
+        and xml.endswith(CITATION_REFERENCE, 0, start)
+        and in_text_marks.closes_citation(text, _unescape(xml[max(0, start - _MAX_TAG_LENGTH) : start]))
     ):
         return ""
-    last_character = xml[start - 1]
     if (
         last_character in " \t\n>"
         and in_text_marks.is_note_mark(text)
         and _may_precede_note(xml[max(0, start - _MAX_TAG_LENGTH) : start])
     ):  # decided with the whole paragraph
         return superscript[0]
-    if in_text_marks.may_point_to_note(text, xml[max(0, start - in_text_marks.MIN_NOTED_WORD) : start]):
+    # Most are numbers, for which the word before is not cut out.
+    if text.islower() and in_text_marks.may_point_to_note(
+        text, xml[max(0, start - in_text_marks.MIN_NOTED_WORD) : start]
+    ):
         return superscript[0]
     if (
         last_character == " "

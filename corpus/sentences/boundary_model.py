@@ -145,17 +145,18 @@ class WordClasses(dict[str, str]):
             return self[word[-_MAX_WORD_LENGTH:]]
         if len(self) >= MAX_CACHED:
             self.clear()
-        stripped = word if word.endswith((")", "]")) else word.lstrip(self._opening_marks)
-        word_class = self._table.get(word) or self._table.get(stripped)
-        if word_class is None and self._long_word and _LONG_WORD.fullmatch(stripped):
+        word_class = self._table.get(word)
+        if word_class is None and self._long_word and _LONG_WORD.fullmatch(word):
             word_class = self._long_word
         if word_class is None:
-            match = self._match(
-                stripped if stripped.isascii() else _NON_ASCII_LETTER.sub(_as_ascii, stripped)
-            )
-            word_class = self._class_names[match.lastindex - 1] if match and match.lastindex else "other"
+            stripped = word if word.endswith((")", "]")) else word.lstrip(self._opening_marks)
+            word_class = self._table.get(stripped) or self._match_patterns(stripped)
         self[word] = word_class
         return word_class
+
+    def _match_patterns(self, word: str) -> str:
+        match = self._match(word if word.isascii() else _NON_ASCII_LETTER.sub(_as_ascii, word))
+        return self._class_names[match.lastindex - 1] if match and match.lastindex else "other"
 
 
 def _as_ascii(letter: re.Match[str]) -> str:
