@@ -289,7 +289,7 @@ def _close_gaps(text: str) -> str:
                 and (right_character.isalnum() or right_character in "([")
                 else ""
             )
-        near = max(0, start - _LOOKBACK_CHARACTERS - position)
+        near = start - position - _LOOKBACK_CHARACTERS
         if is_citation and _is_noun(run, before_run, near, end, right_character.islower()):
             parts += (
                 before_run,
@@ -310,7 +310,7 @@ def _is_noun(run: re.Match[str], before_run: str, near: int, end: int, is_before
     Args:
         run: the marks.
         before_run: the text before them, from the run before.
-        near: offset in it from which words are looked at.
+        near: offset in it from which words are looked at; may be negative.
         end: offset after the marks, and punctuation that goes with them.
         is_before_word: True if a small letter follows the marks.
     """
@@ -319,10 +319,10 @@ def _is_noun(run: re.Match[str], before_run: str, near: int, end: int, is_before
     if "\n" in last_word:
         last_word = last_word.rpartition("\n")[2]
     is_after_word = last_word.lower().strip("([.,") in _LAST_WORDS
-    opens_sentence = is_before_word and (len(before_run) <= near or before_run[-1] in ".!?")
+    opens_sentence = is_before_word and (len(before_run) <= near or before_run[-1:] in ".!?")
     if not (is_after_word or opens_sentence):  # nearly all, without the slower searches
         return False
-    before = before_run[near:]
+    before = before_run[max(0, near) :]
     return (is_after_word and _is_governed(before, text, run, end)) or (
         opens_sentence
         and _SENTENCE_END.search(before) is not None

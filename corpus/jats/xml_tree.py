@@ -376,7 +376,8 @@ def _flatten_superscript(superscript: re.Match[str]) -> str:
     text = _unescape(content)
     if CITATION_MARK in text and in_text_marks.has_only_citations(text):
         return CITATION_REFERENCE
-    xml, start, end = superscript.string, *superscript.span()
+    xml = superscript.string
+    start, end = superscript.span()
     if element_text.is_degree(text, xml[end : end + 3]):
         return "°"
     last_character = xml[start - 1]

@@ -292,7 +292,7 @@ def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryCon
         stop: offset of the mark.
         after: offset of the word after the mark.
     """
-    near = max(start, stop - _MAX_LOOKBACK)
+    near = start if stop - start <= _MAX_LOOKBACK else stop - _MAX_LOOKBACK
     # Text that was cut into tokens has a blank before the mark.
     sentence = text[near : stop - 1 if text[stop - 1] == " " and stop - 1 > near else stop]
     has_bracket = "(" in sentence or "[" in sentence
