@@ -112,8 +112,8 @@ _PATTERNS_AFTER_STOP: Final = {
 """Classes of words after a full stop outside the tables."""
 
 _OPENING_MARKS: Final = "([{\"'“‘«"
-_LONG_WORD: Final = re.compile(r"[a-z]{5,}")
-"""A word that is no numeral, label or abbreviation: before a stop, its first pattern is that of "word"."""
+_MIN_LONG_WORD: Final = 5
+"""Small letters of a word that is no numeral, label or abbreviation: before a stop, it is a "word"."""
 _NON_ASCII_LETTER: Final = re.compile(r"[^\W\d_a-zA-Zα-ω]")
 _MAX_WORD_LENGTH: Final = 40
 """Characters of a word that are used: the last before a full stop, the first after it."""
@@ -128,7 +128,7 @@ class WordClasses(dict[str, str]):
         table: classes of known words.
         patterns: patterns of other words, by class.
         opening_marks: marks before a word that are ignored.
-        long_word: class of :data:`_LONG_WORD`, a third of all words; "" if the patterns tell it.
+        long_word: class of words of :data:`_MIN_LONG_WORD` small letters, a third of all, or "" for none.
     """
 
     def __init__(
@@ -146,8 +146,8 @@ class WordClasses(dict[str, str]):
         if len(self) >= MAX_CACHED:
             self.clear()
         word_class = self._table.get(word)
-        if word_class is None and self._long_word and _LONG_WORD.fullmatch(word):
-            word_class = self._long_word
+        if word_class is None and self._long_word and len(word) >= _MIN_LONG_WORD and word.islower():
+            word_class = self._long_word if word.isascii() and word.isalpha() else None
         if word_class is None:
             stripped = word if word.endswith((")", "]")) else word.lstrip(self._opening_marks)
             word_class = self._table.get(stripped) or self._match_patterns(stripped)
