@@ -186,9 +186,11 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?;])\s+(?=[A-Z©(])")
 
 def licence_from_text(text: str) -> str | None:
     """Return the licence that a statement in prose grants for the article, by name or URL."""
-    if len(text) > MAX_STATEMENT_LENGTH or not _LICENCE_WORD.search(text):
+    if len(text) > MAX_STATEMENT_LENGTH:
         return None
-    return _licence_from_prose(text)
+    # Most name it so; a search for a pattern that ignores case takes fifty times as long.
+    has_licence_word = "Creative Commons" in text or _LICENCE_WORD.search(text) is not None
+    return _licence_from_prose(text) if has_licence_word else None
 
 
 @lru_cache(maxsize=1024)

@@ -200,7 +200,7 @@ class ArticleDocumentBuilder:
         abstract_blocks = [block for block in blocks if block.part == "abstract"]
         if abstract_blocks and "abstract" in self._parts:
             yield from self._iter_abstract_texts(abstract_blocks, removed_characters)
-        heading_paths: dict[tuple[str, ...], list[str]] = {}
+        heading_paths: dict[tuple[str, ...], tuple[str, str]] = {}
         cleaned_headings: dict[str, str] = {}  # each heading is cleaned and counted once
         for part, headings, text in blocks:
             if part not in self._parts:
@@ -212,9 +212,10 @@ class ArticleDocumentBuilder:
                     for heading in headings:
                         if heading not in cleaned_headings:
                             cleaned_headings[heading] = self._clean_text(heading, removed_characters)
-                    path = [cleaned_headings[heading] for heading in headings if cleaned_headings[heading]]
+                    cleaned = [cleaned_headings[heading] for heading in headings if cleaned_headings[heading]]
+                    path = (HEADING_SEPARATOR.join(cleaned), cleaned[-1] if cleaned else "")
                     heading_paths[headings] = path
-                yield HEADING_SEPARATOR.join(path), path[-1] if path else "", text, part == "table"
+                yield path[0], path[1], text, part == "table"
 
     def _iter_abstract_texts(
         self, blocks: list[TextBlock], removed_characters: dict[str, int]

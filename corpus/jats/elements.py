@@ -140,7 +140,7 @@ def count_unread(article: etree._Element, dropped: DroppedText) -> None:
         elif child.tag in ("sub-article", "response"):
             count_unread(child, dropped)
         else:
-            _count_outermost(child.iter(*_COUNTED_ELEMENTS), dropped)
+            _count_outermost(_iter_counted(child), dropped)
 
 
 def _count_front_matter(front: etree._Element, dropped: DroppedText) -> None:
@@ -149,11 +149,17 @@ def _count_front_matter(front: etree._Element, dropped: DroppedText) -> None:
         if child.tag == "article-meta":
             _count_front_matter(child, dropped)
         elif child.tag in _TEXT_OF_METADATA or (front.tag == "front" and child.tag != "journal-meta"):
-            # They have few elements; iter() takes as long as forty of them to read so many names.
-            counted = (element for element in child.iter() if element.tag in _COUNTED_NAMES)
-            _count_outermost(counted, dropped)
+            _count_outermost(_iter_counted(child), dropped)
         else:
             count_dropped(child, dropped)
+
+
+def _iter_counted(root: etree._Element) -> Iterable[etree._Element]:
+    """Return all of :data:`_COUNTED_ELEMENTS` in an element, in order."""
+    if root.tag == "body":
+        return root.iter(*_COUNTED_ELEMENTS)
+    # Others have few elements; iter() takes as long as forty of them to read so many names.
+    return (element for element in root.iter() if element.tag in _COUNTED_NAMES)
 
 
 def _count_outermost(elements: Iterable[etree._Element], dropped: DroppedText) -> None:

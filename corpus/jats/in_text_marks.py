@@ -258,8 +258,10 @@ def _close_gaps(text: str) -> str:
     position = 0
     for run in (_MARK_RUN if REMOVAL_MARK in text else _CITATION_RUN).finditer(text):
         start, end = run.span()
-        kept = text[position:start].rstrip()
-        left_character, right_character = kept[-1:], text[end : end + 1]
+        before_run = kept = text[position:start].rstrip()
+        left_character = kept[-1] if kept else ""
+        right_character = text[end] if end < len(text) else ""
+        is_citation = text[start] == CITATION_MARK
         if right_character == "," and (comma := _SECOND_COMMA.match(text, end)):
             end = comma.end()
             right_character = text[end]
@@ -296,31 +298,46 @@ def _close_gaps(text: str) -> str:
                 and (right_character.isalnum() or right_character in "([")
                 else ""
             )
-        before = text[max(position, start - _LOOKBACK_CHARACTERS) : start].rstrip()
-        last_word = before.replace("\n", " ").rpartition(" ")[2]
-        is_noun = CITATION_MARK in run[0] and (
-            (last_word.lower().strip("([.,") in _LAST_WORDS and _is_governed(before, text, run, end))
-            or (
-                right_character.islower()
-                and before[-1:] in ".!?"  # or it is empty; the pattern is slower
-                and _SENTENCE_END.search(before)
-                and not before.endswith("al.")
-                and _VERB_AFTER_SUBJECT.match(text, end)
-            )
-        )
-        if is_noun:
-            before_run = text[position:start].rstrip()
+        near = start - position - _LOOKBACK_CHARACTERS
+        if is_citation and _is_noun(run, before_run, near, end, right_character.islower()):
             parts += (
                 before_run,
                 f"{' ' if before_run else ''}{GAP_MARK}{gap or ' ' * right_character.islower()}",
             )
         else:
             parts += (kept, gap)
-        if right_character == "." and text[end + 1 : end + 2].isupper() and CITATION_MARK in run[0]:
+        if right_character == "." and is_citation and text[end + 1 : end + 2].isupper():
             parts.append(". ")  # "gulls [5].The terns"
             end += 1
         position = end
     return "".join([*parts, text[position:]])
+
+
+def _is_noun(run: re.Match[str], before_run: str, near: int, end: int, is_before_word: bool) -> bool:
+    """Return True if a citation is the noun of its sentence.
+
+    Args:
+        run: the marks.
+        before_run: the text before them, from the run before.
+        near: offset in it from which words are looked at; may be negative.
+        end: offset after the marks, and punctuation that goes with them.
+        is_before_word: True if a small letter follows the marks.
+    """
+    text = run.string
+    last_word = before_run.rpartition(" ")[2]
+    if "\n" in last_word:
+        last_word = last_word.rpartition("\n")[2]
+    is_after_word = last_word.lower().strip("([.,") in _LAST_WORDS
+    opens_sentence = is_before_word and (len(before_run) <= near or before_run[-1:] in ".!?")
+    if not (is_after_word or opens_sentence):  # nearly all, without the slower searches
+        return False
+    before = before_run[max(0, near) :]
+    return (is_after_word and _is_governed(before, text, run, end)) or (
+        opens_sentence
+        and _SENTENCE_END.search(before) is not None
+        and not before.endswith("al.")
+        and _VERB_AFTER_SUBJECT.match(text, end) is not None
+    )
 
 
 def _is_governed(before: str, text: str, run: re.Match[str], end: int) -> bool:

@@ -540,11 +540,10 @@ def split_notes(text: str) -> NotedText | None:
     last_start = text.rfind(". ", 0, -1) + 2
     last_start = 0 if last_start == 1 else last_start
     may_be_note = _SENTENCE_START.match(text[last_start : last_start + _START_LENGTH].lower())
-    tail = text[-_TAIL:]
     if (
         (not may_be_note or _classify_sentence(text[last_start:]) is None)
-        and (tail.isascii() or "©" not in tail)
-        and "ith permission" not in tail
+        and (text.isascii() or "©" not in text[-_TAIL:])
+        and text.find("ith permission", -_TAIL) < 0
     ):
         return None
     notes: list[tuple[str, str]] = []
@@ -560,7 +559,7 @@ def split_notes(text: str) -> NotedText | None:
 
 def split_credits(caption: str) -> NotedText | None:
     """Split the credits of pictures from a caption, wherever they stand; return None if it has none."""
-    if not any(word in caption for word in _CREDIT_WORDS):
+    if not any(map(caption.__contains__, _CREDIT_WORDS)):
         return None
     sentences = [caption[start:stop] for start, stop in spans(caption)]
     kept: list[str] = []

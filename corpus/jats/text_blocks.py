@@ -297,9 +297,10 @@ class _ArticleWalker:
         self._walk_under_title(section, part, headings, title)
         if part == "boilerplate" and text_rules.is_supplement_title(title):
             self._clean_captions(first_block, (*headings, title), is_supplement=True)
-        for kind in self._repeating_sections.intersection((section_type, title)):
-            self._repeating_sections.remove(kind)
-            self._drop_repetitions(first_block)
+        for kind in (section_type, title):
+            if kind in self._repeating_sections:
+                self._repeating_sections.remove(kind)
+                self._drop_repetitions(first_block)
 
     def _drop_repetitions(self, first_block: int) -> None:
         """Drop the blocks from an index that repeat others of the article.
@@ -688,8 +689,9 @@ def _element_title(section: etree._Element) -> str:
     """Return the title of a section, box or caption, which is its first child or after its label."""
     if not len(section):
         return ""
-    if section[0].tag == "title":  # nearly always, and faster than a loop
-        return unescape_once(extract_text(section[0]))
+    first = section[0]
+    if first.tag == "title":  # nearly always, and faster than a loop
+        return unescape_once(extract_text(first))
     title = next(section.iterchildren("title"), None)
     return "" if title is None else unescape_once(extract_text(title))
 

@@ -211,7 +211,8 @@ _REFERENCE_TITLE: Final = r"""
       | riferimenti (?: \s bibliografici )?
     )
 """
-_REFERENCE_TITLE_PATTERN = re.compile(rf"{_REFERENCE_TITLE} \W*", _FLAGS)
+_REFERENCE_TITLE_PATTERN = re.compile(rf"{_REFERENCE_TITLE} \W*", re.VERBOSE)
+"""In small letters: where case counts, most alternatives are passed over by their first letter."""
 MAX_REFERENCE_TITLE: Final = 60
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d[a-z]?\b|\b[Ii]n press\b")
 _REFERENCE_AUTHOR = re.compile(
@@ -242,7 +243,7 @@ _HTML_LIST = re.compile(
 @functools.lru_cache(maxsize=1 << 12)
 def is_reference_title(title: str) -> bool:
     """Return True if a section of this title may be a list of references."""
-    title = unicodedata.normalize("NFC", title)
+    title = unicodedata.normalize("NFC", title.lower())
     return len(title) <= MAX_REFERENCE_TITLE and _REFERENCE_TITLE_PATTERN.fullmatch(title) is not None
 
 
@@ -367,9 +368,7 @@ _SIZE: Final = r"""
 _GAP: Final = r"[\s,;:/|–-]{0,9} [(\[]?"
 _TYPE_AND_SIZE: Final = rf"(?: {_TYPE} {_GAP} {_SIZE} | {_SIZE} {_GAP} {_TYPE} ) [)\]]?"
 _IN_BRACKETS: Final = rf"\s{{0,9}} {_TYPE_AND_SIZE} \s{{0,9}} [)\]]"
-_BRACKETED_NOTE = re.compile(
-    rf"(?<!\s) (?: (?<= [.!?] ) \s*+ [(\[] {_IN_BRACKETS} \.? | \s*+ [(\[] {_IN_BRACKETS} )", _FLAGS
-)
+_BRACKETED_NOTE = re.compile(rf"[(\[] {_IN_BRACKETS}", _FLAGS)
 _SIZE_HINT: Final = r"\d \s? (?: [kmg]i?b | (?: kilo | mega )? bytes | [kmg] \b )"
 _NOTE_FROM_ROUND, _NOTE_FROM_SQUARE = (
     re.compile(rf"{opening} (?= [^)\]]{{0,99}} {_SIZE_HINT} ) {_IN_BRACKETS}", _FLAGS)
@@ -413,7 +412,7 @@ def remove_file_notes(text: str, is_supplement: bool) -> str:
             notes too.
     """
     if ("(" in text and _NOTE_FROM_ROUND.search(text)) or ("[" in text and _NOTE_FROM_SQUARE.search(text)):
-        text = _BRACKETED_NOTE.sub("", text).strip()
+        text = _remove_bracketed_notes(text)
     if is_supplement:
         if _DISCLOSURE_FORM.fullmatch(text):
             return ""
@@ -427,6 +426,17 @@ def remove_file_notes(text: str, is_supplement: bool) -> str:
             text = _SUPPLEMENT_NOTE_AT_END.sub("", text).strip()
         return "" if _WHOLE_NOTE.fullmatch(text.lower()) else text
     return text
+
+
+def _remove_bracketed_notes(text: str) -> str:
+    """Remove notes with the blanks before them; after a sentence, with their full stop."""
+    parts: list[str] = []
+    end = 0
+    for note in _BRACKETED_NOTE.finditer(text):
+        parts.append(text[end : note.start()].rstrip())
+        is_after_stop = text.endswith((".", "!", "?"), 0, end + len(parts[-1]))
+        end = note.end() + (is_after_stop and text.startswith(".", note.end()))
+    return "".join((*parts, text[end:])).strip()
 
 
 _LINK = re.compile(

@@ -152,7 +152,7 @@ def _cut_elements(xml: bytes, name: bytes) -> bytes:
 
 
 # No possessive quantifiers: Python before 3.11.5 mishandles them here (CPython issue 106052).
-_START_TAG_REST = re.compile(rb"""(?:[^<>"'/]|"[^"<]*"|'[^'<]*'|/(?!>))*(/?)>""")
+_START_TAG_REST = re.compile(rb"""[^<>"'/]*(?:(?:"[^"<]*"|'[^'<]*'|/(?!>))[^<>"'/]*)*(/?)>""")
 _NAME_END: Final = b" \t\r\n>/"
 """Bytes that may follow the name of a tag."""
 
@@ -265,7 +265,7 @@ def _replace_superscripts(
 
 
 _MARKED_START = re.compile(
-    r"(<p(?: [^<>]*)?>)\s*+(<(?:bold|italic|underline)(?: [^<>]*)?>(?:<(?:bold|italic)>)?)([^<>]{4,100})"
+    r"(<p(?:>| [^<>]*>))\s*+(<(?:bold|italic|underline)(?: [^<>]*)?>(?:<(?:bold|italic)>)?)([^<>]{4,100})"
     r"((?:</(?:bold|italic|underline)>){1,2})([.:]?)"
     r"(?:\s*+(?=</p>\s*+<(?:p|list|disp-quote|disp-formula|table-wrap|fig)[ >])"
     r"|(\s++|—)(?=(?:<(?:italic|sc)(?: [^<>]*)?>)?[A-Z]))"
@@ -393,21 +393,27 @@ def _flatten_superscript(superscript: re.Match[str]) -> str:
     text = _unescape(content)
     if CITATION_MARK in text and in_text_marks.has_only_citations(text):
         return CITATION_REFERENCE
-    xml, start, end = superscript.string, *superscript.span()
+    xml = superscript.string
+    start, end = superscript.span()
     if element_text.is_degree(text, xml[end : end + 3]):
         return "°"
-    if xml.endswith(CITATION_REFERENCE, 0, start) and in_text_marks.closes_citation(
-        text, _unescape(xml[max(0, start - _MAX_TAG_LENGTH) : start])
+    last_character = xml[start - 1]
+    if (
+        last_character == CITATION_REFERENCE[-1]
+        and xml.endswith(CITATION_REFERENCE, 0, start)
+        and in_text_marks.closes_citation(text, _unescape(xml[max(0, start - _MAX_TAG_LENGTH) : start]))
     ):
         return ""
-    last_character = xml[start - 1]
     if (
         last_character in " \t\n>"
         and in_text_marks.is_note_mark(text)
         and _may_precede_note(xml[max(0, start - _MAX_TAG_LENGTH) : start])
     ):  # decided with the whole paragraph
         return superscript[0]
-    if in_text_marks.may_point_to_note(text, xml[max(0, start - in_text_marks.MIN_NOTED_WORD) : start]):
+    # Most are numbers, for which the word before is not cut out.
+    if text.islower() and in_text_marks.may_point_to_note(
+        text, xml[max(0, start - in_text_marks.MIN_NOTED_WORD) : start]
+    ):
         return superscript[0]
     if (
         last_character == " "

@@ -9,6 +9,7 @@ annotated sentences. To teach the splitter a word, add it to its family and refi
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Callable
 from importlib import resources
@@ -113,6 +114,8 @@ _PATTERNS_AFTER_STOP: Final = {
 """Classes of words after a full stop outside the tables."""
 
 _OPENING_MARKS: Final = "([{\"'“‘«"
+_MIN_LONG_WORD: Final = 5
+"""Small letters of a word that is no numeral, label or abbreviation: before a stop, it is a "word"."""
 _NON_ASCII_LETTER: Final = re.compile(r"[^\W\d_a-zA-Zα-ω]")
 _MAX_WORD_LENGTH: Final = 40
 """Characters of a word that are used: the last before a full stop, the first after it."""
@@ -121,12 +124,22 @@ MAX_CACHED: Final = 1 << 16
 
 
 class WordClasses(dict[str, str]):
-    """Cache from word to class, computed on demand."""
+    """Cache from word to class, computed on demand.
 
-    def __init__(self, table: dict[str, str], patterns: dict[str, str], opening_marks: str = "") -> None:
+    Args:
+        table: classes of known words.
+        patterns: patterns of other words, by class.
+        opening_marks: marks before a word that are ignored.
+        long_word: class of words of :data:`_MIN_LONG_WORD` small letters, a third of all, or "" for none.
+    """
+
+    def __init__(
+        self, table: dict[str, str], patterns: dict[str, str], opening_marks: str = "", long_word: str = ""
+    ) -> None:
         self._table, self._class_names, self._opening_marks = table, list(patterns), opening_marks
+        self._long_word = long_word
         self._match = re.compile(
-            "|".join(rf"({pattern})\Z" for pattern in patterns.values()), re.DOTALL
+            "|".join(rf"(?:{pattern})\Z()" for pattern in patterns.values()), re.DOTALL
         ).match
 
     def __missing__(self, word: str) -> str:
@@ -134,15 +147,18 @@ class WordClasses(dict[str, str]):
             return self[word[-_MAX_WORD_LENGTH:]]
         if len(self) >= MAX_CACHED:
             self.clear()
-        stripped = word if word.endswith((")", "]")) else word.lstrip(self._opening_marks)
-        word_class = self._table.get(word) or self._table.get(stripped)
+        word_class = self._table.get(word)
+        if word_class is None and self._long_word and len(word) >= _MIN_LONG_WORD and word.islower():
+            word_class = self._long_word if word.isascii() and word.isalpha() else None
         if word_class is None:
-            match = self._match(
-                stripped if stripped.isascii() else _NON_ASCII_LETTER.sub(_as_ascii, stripped)
-            )
-            word_class = self._class_names[match.lastindex - 1] if match and match.lastindex else "other"
+            stripped = word if word.endswith((")", "]")) else word.lstrip(self._opening_marks)
+            word_class = self._table.get(stripped) or self._match_patterns(stripped)
         self[word] = word_class
         return word_class
+
+    def _match_patterns(self, word: str) -> str:
+        match = self._match(word if word.isascii() else _NON_ASCII_LETTER.sub(_as_ascii, word))
+        return self._class_names[match.lastindex - 1] if match and match.lastindex else "other"
 
 
 def _as_ascii(letter: re.Match[str]) -> str:
@@ -156,6 +172,7 @@ CLASS_BEFORE_STOP: Final = WordClasses(
     | dict.fromkeys(("“Ca", '"Ca', "‘Ca", "'Ca"), "rank"),  # “Ca. Genus minor”, of Candidatus
     _PATTERNS_BEFORE_STOP,
     _OPENING_MARKS,
+    "word",
 )
 """Class of a word before a full stop, given without it; opening brackets and quotes are ignored."""
 
@@ -277,7 +294,7 @@ def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryCon
         stop: offset of the mark.
         after: offset of the word after the mark.
     """
-    near = max(start, stop - _MAX_LOOKBACK)
+    near = start if stop - start <= _MAX_LOOKBACK else stop - _MAX_LOOKBACK
     # Text that was cut into tokens has a blank before the mark.
     sentence = text[near : stop - 1 if text[stop - 1] == " " and stop - 1 > near else stop]
     has_bracket = "(" in sentence or "[" in sentence
@@ -472,6 +489,14 @@ def decide(context: BoundaryContext) -> bool:
 # Candidates that two words decide
 
 _POSITIONS: Final = ("first", "alone", "inside", "closed", "unopened", "")
+_CONTEXTS_OF_RULES: Final = tuple(
+    itertools.product(
+        ("", "supplement", "ex"),
+        ("", "small", "Name", "Name,", "initial", "number"),
+        ("", "first", "inside"),
+    )
+)
+"""The previous class, the class beyond and the position: those that rules name, and "" that none names."""
 _ROUNDING: Final = 1e-6
 """More than the error of a sum of weights."""
 
@@ -482,20 +507,23 @@ def decide_by_neighbours(class_before: str, class_after: str) -> bool | None:
 
     Three in four candidates need no more than these words.
     """
-    decisions = {
-        _decide_by_any_rule((previous, class_before, ".", class_after, beyond, position))
-        for previous in ("supplement", "ex", "")  # what rules name, and what none names
-        for beyond in ("small", "Name", "Name,", "initial", "number", "")
-        for position in ("first", "inside", "")
-    }
-    if None in decisions:
-        scored_before, scored_after = (_SCORED_AS.get(name, name) for name in (class_before, class_after))
-        decisions |= _bound_decisions(scored_before, scored_after)
-        decisions.remove(None)
-    return decisions.pop() if len(decisions) == 1 else None
+    decisions: set[bool] = set()
+    has_weighed = False
+    for previous, beyond, position in _CONTEXTS_OF_RULES:
+        decision = _decide_by_any_rule((previous, class_before, ".", class_after, beyond, position))
+        if decision is not None:
+            decisions.add(decision)
+        elif not has_weighed:
+            has_weighed = True
+            decisions |= _bound_decisions(
+                _SCORED_AS.get(class_before, class_before), _SCORED_AS.get(class_after, class_after)
+            )
+        if len(decisions) > 1:
+            return None
+    return decisions.pop()
 
 
-def _bound_decisions(before: str, after: str) -> set[bool | None]:
+def _bound_decisions(before: str, after: str) -> set[bool]:
     """Return the decisions that the weights allow between words of these classes."""
 
     def weigh(*names: str) -> float:

@@ -70,8 +70,12 @@ def detect_language(texts: Sequence[str]) -> str | None:
     read_texts = texts[:: len(texts) // _MAX_TEXTS + 1]
     max_characters = _SAMPLE_CHARACTERS // max(1, len(read_texts))
     sample = " ".join([text[:max_characters] for text in read_texts])
-    if sum(map(sample.count, _FREQUENT_WORDS)) >= _MIN_ENGLISH_SHARE * (sample.count(" ") + 1):
-        return None
+    min_frequent = _MIN_ENGLISH_SHARE * (sample.count(" ") + 1)
+    num_frequent = 0
+    for word in _FREQUENT_WORDS:  # most texts do not need all
+        num_frequent += sample.count(word)
+        if num_frequent >= min_frequent:
+            return None
     words = sample.split()
     # Counted as written first: lower case of a text beyond ASCII takes as long as the rest.
     if words and _count_english(words) >= _MIN_ENGLISH_SHARE * len(words):
