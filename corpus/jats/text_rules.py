@@ -125,6 +125,11 @@ MAX_RUN_IN_HEADING: Final = 32
 """Characters of such a heading, with the full stop and the blank after it."""
 
 
+def is_run_in_heading(text: str) -> bool:
+    """Return True if a text is a heading of many articles: "Results"."""
+    return _RUN_IN_HEADING.fullmatch(text) is not None
+
+
 def split_run_in_heading(text: str) -> tuple[str, str]:
     """Split a paragraph into a heading that is its first sentence, and its other text: "Funding. We thank".
 

@@ -34,7 +34,7 @@ from bioshards.corpus.jats.in_text_marks import (
     REMOVAL_MARK,
     REMOVAL_REFERENCE,
 )
-from bioshards.corpus.jats.text_rules import is_title
+from bioshards.corpus.jats.text_rules import is_run_in_heading, is_title
 from bioshards.corpus.xml import element_text
 from bioshards.corpus.xml.element_text import resolve_entities
 
@@ -297,19 +297,28 @@ def frame_headings(text: str) -> str:
 
 def _frame_heading(start: re.Match[str]) -> str:
     tag, opening, content, closing, mark, gap = start.groups()
-    if opening.count("<") != closing.count("<") or not is_title(_unescape(content).strip(" .:")):
+    marked = _unescape(content).strip()
+    if opening.count("<") != closing.count("<") or not is_title(marked.strip(" .:")):
         return start[0]
-    last = mark or content.rstrip()[-1:]
+    last = mark or marked[-1:]
     if gap is None:
         is_heading = last != "."
     else:
-        opens_sentence = gap != "—" and start.string.startswith(_SENTENCE_OPENERS, start.end())
-        is_heading = last == "." or (opens_sentence and last.isalnum())
+        opens_sentence = start.string.startswith(_SENTENCE_OPENERS, start.end()) or (
+            is_run_in_heading(marked) and not _has_other_label(start, opening)
+        )
+        is_heading = last == "." or (opens_sentence and gap != "—" and last.isalnum())
     if not is_heading:
         return start[0]
     return (
         f"{tag}{HEADING_REFERENCE}{content.strip()}{mark}{HEADING_REFERENCE}{'' if gap == '—' else gap or ''}"
     )
+
+
+def _has_other_label(start: re.Match[str], opening: str) -> bool:
+    """Return True if a paragraph has more labels of an abstract, which cleaning makes sections."""
+    rest = start.string[start.end() : start.string.find("</p>", start.end())]
+    return any(f"{opening}{word}" in rest for word in ("Conclusion", "Method", "Result"))
 
 
 # Simple inline markup
