@@ -38,6 +38,7 @@ from bioshards.corpus.source_record import NON_PMC_NUMBER_BIT, UNNUMBERED_VERSIO
 from bioshards.corpus.text.cleaning import (
     MAX_REFERENCE,
     Cleaner,
+    has_numbers_after_stops,
     remove_bracketed_numbers,
     remove_numbers_after_names,
     remove_numbers_after_stops,
@@ -110,8 +111,13 @@ class ArticleDocumentBuilder:
         if drop_reason is None or keep_dropped:
             blocks = text_blocks.extract_blocks(tree, config, dropped)
             if config.citations != "keep":
-                highest = _find_highest_reference(xml)
-                blocks = [_remove_typed_citations(block, highest) for block in blocks]
+                text = "\n#".join(block.text for block in blocks)  # one search is faster than one of each
+                has_numbers = has_numbers_after_stops(text)
+                highest = _find_highest_reference(xml) if "[" in text else 0
+                blocks = [
+                    _remove_typed_citations(block, highest) if has_numbers or "[" in block.text else block
+                    for block in blocks
+                ]
             text_drop_reason, document = self.build_document(metadata, has_body, blocks, file, position)
             for name, num_characters in dropped.items():
                 document.removed_characters[f"{DROPPED_PART_PREFIX}{name}"] = num_characters
@@ -329,7 +335,7 @@ def _find_highest_reference(xml: bytes) -> int:
     """Return the highest number in brackets that may be a reference; 0 if linked ones have no brackets."""
     if b"bibr" not in xml:
         return MAX_REFERENCE
-    return xml.count(b"<ref ") + xml.count(b"<ref>") if b"[<xref" in xml else 0
+    return xml.count(b"</ref>") if b"[<xref" in xml else 0
 
 
 def _remove_typed_citations(block: TextBlock, highest: int) -> TextBlock:

@@ -236,8 +236,6 @@ def link_citations(text: str) -> str:
     """
     if "</sup><sup>" in text:
         text = _MINUS_AND_NUMBER.sub(r"\1", text)
-    if "(<sup>" in text:
-        text = _BRACKETED_SUPERSCRIPTS.sub(r'<sup><xref ref-type="bibr">\1</xref></sup>', text)
     return _replace_superscripts(text, _SUPERSCRIPT_NUMBER, _link_citation)
 
 
@@ -337,9 +335,6 @@ _XREF = re.compile(
 _SUPERSCRIPT = re.compile(r"<sup>([^<>]*)</sup>")
 _MINUS_AND_NUMBER = re.compile(r"(<sup>(?:[−–-]|&#(?:x0{0,4}2212|8722);))</sup><sup>(?=\d)")
 """An exponent in two superscripts: ``10<sup>−</sup><sup>5</sup>``."""
-_BRACKETED_SUPERSCRIPTS = re.compile(
-    r"\((?<=[a-z]\()((?>(?:(?:, ?)?<sup>\d{1,3}</sup>){1,9}))\)"  # nests(<sup>1</sup>, <sup>29</sup>)
-)
 _SUPERSCRIPT_NUMBER = re.compile(r"<sup>(\s*+\d[^<>]*)</sup>")
 _TAG_BEFORE_NOTE = re.compile(r"<(?!(?:xref|label)\b)[^<>]*>")
 _MAX_TAG_LENGTH: Final = 300

@@ -206,7 +206,7 @@ def remove_escaped_markup(text: str) -> str:
 _MORE_NUMBERS = r"(?:[,–-]\d{1,2})*"
 # Patterns that begin with a mark are searched several times as fast: nearly all texts have no such number.
 _AFTER_STOP = re.compile(rf"\.\d(?<=[a-z][a-z][a-z][a-z]\.\d)\d?{_MORE_NUMBERS}(?=\s*\Z|\s+[^\sa-z\d])")
-_AFTER_AL = re.compile(r"\bal\.\d{1,3}(?:[,–-]\d{1,3})*+(?=[\s,;)]|\Z)")
+_AFTER_AL = re.compile(r"al\.(?<=\bal\.)\d{1,3}(?:[,–-]\d{1,3})*+(?=[\s,;)]|\Z)")
 _LIST = re.compile(r",\d(?:(?<=[a-z]\d,\d)|(?<=[a-z]\d\d,\d))")
 _RANGE = re.compile(r"-\d(?:(?<=[a-z]\d-\d)|(?<=[a-z]\d\d-\d))")
 _BEFORE_COMMA = re.compile(r",(?:(?<=[a-z]\d,)|(?<=[a-z]\d\d,))")
@@ -255,11 +255,14 @@ def remove_numbers_after_names(text: str) -> str:
     return _AFTER_NAMES.sub("", text) if "al. [" in text else text
 
 
+def has_numbers_after_stops(text: str) -> bool:
+    """Return True if :func:`remove_numbers_after_stops` may change a text, or a part after a line break."""
+    return _AFTER_STOP.search(text) is not None or _AFTER_AL.search(text) is not None
+
+
 def remove_numbers_after_stops(text: str) -> str:
     """Return the text without numbers of references after a full stop: "of gulls.12 Terns", "Ode et al.4"."""
-    if "al." in text:
-        text = _AFTER_AL.sub("al.", text)
-    return _AFTER_STOP.sub(_keep_stop, text)
+    return _AFTER_STOP.sub(_keep_stop, _AFTER_AL.sub("al.", text))
 
 
 def _keep_range(highest: int, numbers: re.Match[str]) -> str:

@@ -104,7 +104,7 @@ def test_typed_citations_beside_linked_ones(typed: str, num_references: int, sen
     """Only numbers that the list of references has are citations."""
     key = "<fig><caption><p>Eggs [1] and nests [2].</p></caption></fig>"
     linked = f"<p>{typed}</p><p>They swim [<xref ref-type='bibr'>4</xref>].</p>{key}"
-    references = "<ref id='r'/>" * num_references
+    references = "<ref id='r'></ref>" * num_references
     article = small_article(1, body=f"<body>{linked}</body><back><ref-list>{references}</ref-list></back>")
     sentences = jats.document(article, PmcConfig(titles=False)).sentences
     assert " ".join(sentences) == f"{sentence} They swim. Eggs [1] and nests [2]."
