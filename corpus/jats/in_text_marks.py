@@ -87,6 +87,14 @@ def closes_citation(script: str, before: str) -> bool:
     return text.rstrip(f"{CITATION_MARK}0123456789 ,;{_DASHES}")[-1:] not in ("(", "[")
 
 
+_POWER_OF_TEN = re.compile(r"\d\s?[×x·]\s?10\Z")
+
+
+def ends_in_power_of_ten(before: str) -> bool:
+    """Return True if a number above the line is an exponent, though it has a link: "2 × 10"."""
+    return _POWER_OF_TEN.search(before) is not None
+
+
 _TRAILING_NUMBER = re.compile(rf"(?<!\s)\s*+[(\[]{_NUMBER}(?:[\s,;{_DASHES}]++{_NUMBER})*[)\]]$")
 _CITATION_SEPARATOR: Final = rf"(?:[\s,;/&{_DASHES}]|\s(?:and|or|to)\s)*"
 _CITATION_RUN = re.compile(rf"{CITATION_MARK}(?:{_CITATION_SEPARATOR}{CITATION_MARK})*\s*")

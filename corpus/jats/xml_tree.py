@@ -375,8 +375,15 @@ def _flatten_xref(xref: re.Match[str]) -> str:
         return CITATION_REFERENCE
     if ref_type in CITATION_XREF_TYPES:
         flat_text = _flatten_citation(text)
+        if flat_text == CITATION_REFERENCE and xref.string.endswith("10", 0, xref.start()):
+            before = _unescape(xref.string[max(0, xref.start() - _MAX_FACTOR) : xref.start()])
+            return f"^{text.strip()}" if in_text_marks.ends_in_power_of_ten(before) else flat_text
         return xref[0] if flat_text is None else flat_text
     return text if ref_type in _TEXT_XREF_TYPES else xref[0]
+
+
+_MAX_FACTOR: Final = 20
+"""Characters before the 10 of a power that has a factor: "2 &#x000d7; 10"."""
 
 
 @functools.lru_cache(maxsize=1 << 14)

@@ -248,7 +248,8 @@ def is_citation(superscript: re.Match[str]) -> bool:
     xml, start, end = superscript.string, *superscript.span()
     last_character = xml[start - 1 : start]
     if last_character == "(":  # nests(<sup>1</sup>)
-        return xml[start - 2 : start - 1].islower() and xml[end : end + 1] in ("", ")", ",")
+        word = xml[max(0, start - 1 - _MIN_CITED_WORD) : start - 1]
+        return word.isalpha() and word.islower() and xml[end : end + 1] in (")", ",")
     if last_character in (" ", ",") and xml.endswith(("</sup>, ", "</sup>,"), 0, start):
         return xml[end : end + 1] in (")", ",")
     if last_character.isdigit() or last_character in ("", ">", " ", "\n"):
