@@ -227,11 +227,13 @@ _CITED_WORD = re.compile(
 )
 _CITED_STOP = re.compile(r"[a-z]{4}\.\Z")
 _NOUN_OR_STATISTIC = re.compile(
-    r"\b(?:acids?|[Aa]fter|[Aa]ged?|also|[Bb]etween|[Ee]quations?|[Ff]ollowing|[Ff]rom|ICC|[Ii]ntervals?|IQR"
-    r"|[Ll]ike|[Mm]eans?|[Mm]edians?|motifs?|[Oo]f|[Pp]er|[Qq]uartiles?|[Rr]ang(?:e[ds]?|ing)|[Rr]atios?"
-    r"|[Rr]ef(?:erence)?s?|regions?|residues?|[Ss]cales?|[Ss]cores?|SDs?|[Ss]ee|[Tt]han|[Tt]imes|[Tt]otal|[Uu]nlike|[Vv]alues?|versus|[Ww]as|[Ww]ere|[Ww]ith|[Yy]ears)\Z"
+    r"\b(?:[Aa]fter|[Aa]ged?|also|[Bb]etween|[Ee]quations?|[Ff]ollowing|[Ff]rom|ICC|[Ii]ntervals?|IQR"
+    r"|[Ll]ike|[Mm]eans?|[Mm]edians?|[Oo]f|[Pp]er|[Qq]uartiles?|[Rr]ang(?:e[ds]?|ing)|[Rr]atios?"
+    r"|[Rr]ef(?:erence)?s?|[Ss]cales?|[Ss]cores?|SDs?|[Ss]ee|[Tt]han|[Tt]imes|[Tt]otal|[Uu]nlike|[Vv]alues?|versus|[Ww]as|[Ww]ere|[Ww]ith|[Yy]ears)\Z"
 )
 """Words before numbers in brackets that are a noun ("see [4]") or a range ("median [3-7]")."""
+_PROTEIN_PART = re.compile(r"\b(?:acids?|motifs?|regions?|residues?|sequences?)\Z")
+"""Words before a range in brackets that is of a protein: "the region [1-375]"."""
 
 
 MAX_REFERENCE: Final = 999
@@ -265,6 +267,10 @@ def remove_numbers_after_stops(text: str) -> str:
     return _AFTER_STOP.sub(_keep_stop, _AFTER_AL.sub("al.", text))
 
 
+def _is_range(numbers: str) -> bool:
+    return "-" in numbers or "–" in numbers
+
+
 def _keep_range(highest: int, numbers: re.Match[str]) -> str:
     if any(int(number) > highest for number in _NUMBER.findall(numbers[0])):
         return numbers[0]
@@ -276,6 +282,7 @@ def _keep_range(highest: int, numbers: re.Match[str]) -> str:
             _CITED_WORD.search(before) is not None
             and not _is_amount(before.split())
             and not _NOUN_OR_STATISTIC.search(before)
+            and not (_is_range(numbers[0]) and _PROTEIN_PART.search(before))
         )
     if not is_citation:
         return numbers[0]

@@ -92,6 +92,7 @@ def test_typed_citations_of_an_article_without_linked_ones(options: Any, sentenc
         ("Gulls nest [2, 3].", 4, "Gulls nest."),
         ("Gulls nest [2, 3].", 2, "Gulls nest [2, 3]."),
         ("Wings have the motif [1-4] and feathers.", 4, "Wings have the motif [1-4] and feathers."),
+        ("Gulls nest in cold regions [1, 2].", 4, "Gulls nest in cold regions."),
         ("Gulls nest here.12,13 Terns do not.", 4, "Gulls nest here. Terns do not."),
         (
             "As in figure.2 Gulls nest, by Ode et al.4; Roe.",
