@@ -102,6 +102,7 @@ makes sections, the state of Karger's articles, and eNeuro's reviews.
 _REPEATING_SECTIONS: Final = ("associated-data", "Abstract")
 """PMC adds a section of this type, of data and supplements; a body may begin with one of this title."""
 _ROW_ELEMENTS: Final = ("tbody", "tr")
+_TAXPUB: Final = "{http://www.plazi.org/taxpub}"
 _ACKNOWLEDGEMENTS_TITLE: Final = re.compile(r"[\W\d]*acknowledge?ments?\W*", re.IGNORECASE)
 
 
@@ -414,6 +415,19 @@ class _ArticleWalker:
             return
         self._walk_children((child for child in array if child.tag not in _ROW_ELEMENTS), part, headings)
 
+    def _add_nomenclature(self, nomenclature: etree._Element, part: str, headings: Headings) -> None:
+        """Add the name of a taxon with its authority and status as a paragraph, then what else is there."""
+        pieces: TextPieces = [nomenclature.text or ""]
+        others = []
+        for child in nomenclature:
+            if child.tag in _HANDLERS and child.tag not in _INLINE_ELEMENTS:
+                others.append(child)
+            else:
+                append_inline(child, pieces)
+            pieces += (WORD_GAP, child.tail or "")
+        self._add_block(part, headings, join_pieces(pieces))
+        self._walk_children(others, part, headings)
+
     def _add_verses(self, verses: etree._Element, part: str, headings: Headings) -> None:
         titles = [
             _join_texts(group.iterchildren("title", "subtitle")) for group in verses.iter("verse-group")
@@ -712,13 +726,17 @@ _HANDLERS: Final[dict[object, Callable[[_ArticleWalker, etree._Element, str, Hea
         (_ArticleWalker._add_footnote, "fn"),
         (_ArticleWalker._walk_glossary, "glossary"),
         (_ArticleWalker._add_array, "array"),
+        (_ArticleWalker._add_nomenclature, f"{_TAXPUB}nomenclature {_TAXPUB}nomenclature-citation"),
         (_ArticleWalker._add_verses, "verse-group"),
         (_ArticleWalker._add_speech, "speech"),
         (_ArticleWalker._walk_appendix, "app"),
         (_ArticleWalker._walk_acknowledgements, "ack"),
         (_ArticleWalker._walk_box, "boxed-text"),
         (_ArticleWalker._walk_first_alternative, "alternatives block-alternatives"),
-        (_ArticleWalker._walk_unknown, "disp-quote question-wrap question answer"),
+        (
+            _ArticleWalker._walk_unknown,
+            f"disp-quote question-wrap question answer {_TAXPUB}nomenclature-citation-list",
+        ),
         (_ArticleWalker._walk_statement, "statement"),
     )
     for name in names.split()

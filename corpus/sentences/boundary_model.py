@@ -63,7 +63,7 @@ _PATTERNS_BEFORE_STOP: Final = {
 """Classes of words before a full stop outside the families: the first pattern that matches the whole word."""
 
 _PATTERNS_AFTER_STOP: Final = {
-    "in citation": r"doi(?::.*)?|Vol\.?",  # Gulls of islands. Birds 2018. Vol 3. doi: 10.5555/3
+    "in citation": r"doi(?::.*)?|Vol\.?|Nos\.",  # Gulls of islands. Birds 2018. Vol 3. doi: 10.5555/3
     "dash": r"[–—-]",
     "Dr": r"(?:Dr|Mr|Prof)\.",
     "Drs": r"(?:Drs|Mrs|Ms)\.",

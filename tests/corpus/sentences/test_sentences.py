@@ -270,7 +270,7 @@ def test_caches_are_bounded() -> None:
         "You see it often.| … Obviously, you do.",
         "It is Genus minor-t. and Genus major-t. (Fig. 2).",
         "He said... ‘yes, I am’... and left.| Then...| The end.| ¿Es así la acción?| ¡Y qué tonto!",
-        "It is in Genus minor L. (a-c) and Genus major L. (d-f).",
+        "It is in Genus minor L. (a-c) and Genus major L. (d-f) by GenBank Access. Nos. and names.",
         "It cost Rs. 4.02 and Rs. 3 a day.| We used Cd+O. minor oil.",
         "It was paid by grant 0905/Z/09/Z.| D. J. W. was not.| It is so for any i.| However, it is rare.",
         "It was seen in Genus minor Ard. (Ito 2003).| Es ist hoch bzw. Anders (Br. mycol. Soc. 84: 4).",
