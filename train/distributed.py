@@ -137,7 +137,7 @@ class ProcessGroup:
             world_size=self.world_size,
             timeout=_COLLECTIVE_TIMEOUT,
         )
-        self.all_reduce([0.0])  # who leaves a finished run now would cut others off that still connect
+        self.all_reduce([0.0])  # a process that left now would cut off one that still connects
 
     def report_error(self, error: Exception) -> None:
         """Tell the processes that wait in :meth:`start_together` why this one does not come."""

@@ -252,7 +252,7 @@ def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
         text = CITATION_MARK
     elif not text and ref_type in _NUMBERED_TYPES and (number := _NUMBER_OF_ID.search(xref.get("rid", ""))):
         text = number[0]  # which the publisher's pages print: "see Table <xref rid="Ch1.T1"/>"
-    if text is CITATION_MARK and pieces and pieces[-1].endswith("10"):
+    if text == CITATION_MARK and pieces and pieces[-1].endswith("10"):
         before = "".join(pieces[-_LOOKBACK_PIECES:])[-_LOOKBACK_CHARACTERS:]
         if in_text_marks.ends_in_power_of_ten(before):
             text = f"^{text_content(xref).strip()}"

@@ -84,7 +84,7 @@ def parse_article(
         num_bytes = len(trimmed)
         trimmed = _cut_elements(trimmed, name.encode())
         add_dropped(name, num_bytes - len(trimmed), dropped)
-    text = frame_headings(link_citations(_write_small_capitals(trimmed.decode())))
+    text = frame_headings(link_citations(_join_exponents(_write_small_capitals(trimmed.decode()))))
     flat_text = flatten_inline_markup(text) if flatten else text
     try:
         # Few articles have named entities, which are an error to the parser unless they are declared.
@@ -229,13 +229,16 @@ def _write_small_capitals(text: str) -> str:
     return "".join((*pieces, text[end:])) if pieces else text
 
 
-def link_citations(text: str) -> str:
-    """Mark up superscript numbers that are citations without a link as those with one.
+_MINUS_AND_NUMBER = re.compile(r"(<sup>(?:[−–-]|&#(?:x0{0,4}2212|8722);))</sup><sup>(?=\d)")
 
-    Exponents in two superscripts become one before, ``10<sup>−</sup><sup>5</sup>``.
-    """
-    if "</sup><sup>" in text:
-        text = _MINUS_AND_NUMBER.sub(r"\1", text)
+
+def _join_exponents(text: str) -> str:
+    """Join exponents that are in two superscripts: ``10<sup>−</sup><sup>5</sup>``."""
+    return _MINUS_AND_NUMBER.sub(r"\1", text) if "</sup><sup>" in text else text
+
+
+def link_citations(text: str) -> str:
+    """Mark up superscript numbers that are citations without a link as those with one."""
     return _replace_superscripts(text, _SUPERSCRIPT_NUMBER, _link_citation)
 
 
@@ -333,8 +336,6 @@ _XREF = re.compile(
     r"(?:([^<>]*)|<sup>([^<>]*)</sup>)</xref>"
 )
 _SUPERSCRIPT = re.compile(r"<sup>([^<>]*)</sup>")
-_MINUS_AND_NUMBER = re.compile(r"(<sup>(?:[−–-]|&#(?:x0{0,4}2212|8722);))</sup><sup>(?=\d)")
-"""An exponent in two superscripts: ``10<sup>−</sup><sup>5</sup>``."""
 _SUPERSCRIPT_NUMBER = re.compile(r"<sup>(\s*+\d[^<>]*)</sup>")
 _TAG_BEFORE_NOTE = re.compile(r"<(?!(?:xref|label)\b)[^<>]*>")
 _MAX_TAG_LENGTH: Final = 300
