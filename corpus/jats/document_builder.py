@@ -38,6 +38,7 @@ from bioshards.corpus.source_record import NON_PMC_NUMBER_BIT, UNNUMBERED_VERSIO
 from bioshards.corpus.text.cleaning import (
     MAX_REFERENCE,
     Cleaner,
+    has_bracketed_numbers,
     has_numbers_after_stops,
     remove_bracketed_numbers,
     remove_numbers_after_names,
@@ -111,13 +112,7 @@ class ArticleDocumentBuilder:
         if drop_reason is None or keep_dropped:
             blocks = text_blocks.extract_blocks(tree, config, dropped)
             if config.citations != "keep":
-                text = "\n#".join(block.text for block in blocks)  # one search is faster than one of each
-                has_numbers = has_numbers_after_stops(text)
-                highest = _find_highest_reference(xml) if "[" in text else 0
-                blocks = [
-                    _remove_typed_citations(block, highest) if has_numbers or "[" in block.text else block
-                    for block in blocks
-                ]
+                blocks = _remove_typed_citations(blocks, xml)
             text_drop_reason, document = self.build_document(metadata, has_body, blocks, file, position)
             for name, num_characters in dropped.items():
                 document.removed_characters[f"{DROPPED_PART_PREFIX}{name}"] = num_characters
@@ -331,6 +326,16 @@ def _count_original(article: etree._Element, dropped: DroppedText) -> None:
         count_dropped(child, dropped)
 
 
+def _remove_typed_citations(blocks: list[TextBlock], xml: bytes) -> list[TextBlock]:
+    """Remove citations by number without a link; cells of tables and keys of figures stay."""
+    text = "\n#".join([block.text for block in blocks])  # one search is faster than one of each
+    has_brackets = has_bracketed_numbers(text)
+    if not (has_brackets or has_numbers_after_stops(text)):
+        return blocks
+    highest = _find_highest_reference(xml) if has_brackets else 0
+    return [_remove_typed_citations_of_block(block, highest) for block in blocks]
+
+
 def _find_highest_reference(xml: bytes) -> int:
     """Return the highest number in brackets that may be a reference; 0 if linked ones have no brackets."""
     if b"bibr" not in xml:
@@ -338,8 +343,7 @@ def _find_highest_reference(xml: bytes) -> int:
     return xml.count(b"</ref>") if b"[<xref" in xml else 0
 
 
-def _remove_typed_citations(block: TextBlock, highest: int) -> TextBlock:
-    """Remove citations by number without a link from a block; cells of tables and keys of figures stay."""
+def _remove_typed_citations_of_block(block: TextBlock, highest: int) -> TextBlock:
     part, headings, text = block
     if part == "table" or (part == "caption" and "[1]" in text and "[2]" in text):
         return block

@@ -206,6 +206,7 @@ def remove_escaped_markup(text: str) -> str:
 _MORE_NUMBERS = r"(?:[,–-]\d{1,2})*"
 # Patterns that begin with a mark are searched several times as fast: nearly all texts have no such number.
 _AFTER_STOP = re.compile(rf"\.\d(?<=[a-z][a-z][a-z][a-z]\.\d)\d?{_MORE_NUMBERS}(?=\s*\Z|\s+[^\sa-z\d])")
+_NUMBER_AFTER_STOP = re.compile(r"\.\d(?:(?<=[a-z][a-z][a-z][a-z]\.\d)|(?<=\bal\.\d))")
 _AFTER_AL = re.compile(r"al\.(?<=\bal\.)\d{1,3}(?:[,–-]\d{1,3})*+(?=[\s,;)]|\Z)")
 _LIST = re.compile(r",\d(?:(?<=[a-z]\d,\d)|(?<=[a-z]\d\d,\d))")
 _RANGE = re.compile(r"-\d(?:(?<=[a-z]\d-\d)|(?<=[a-z]\d\d-\d))")
@@ -220,6 +221,7 @@ _NUMBERED_WORDS: Final = frozenset({"equation", "figure", "figures", "file", "ta
 _NUMBER = re.compile(r"\d+")
 _MAX_WORD_LENGTH: Final = 40
 _BRACKET: Final = r"\[[1-9]\d{0,2}+(?:\s?[,;–-]\s?[1-9]\d{0,2}+)*+\]"
+_BRACKETED_NUMBERS = re.compile(_BRACKET)
 _IN_BRACKETS = re.compile(rf"\s?{_BRACKET}(?:,?\s?{_BRACKET})*(?:(?=[\s,;:)]|\Z)|(\.))")
 _AFTER_NAMES = re.compile(rf"(?<=\bal\.)\s{_BRACKET}(?:\.(?=\s|\Z))?(?!\w)")
 _CITED_WORD = re.compile(
@@ -252,6 +254,11 @@ def remove_bracketed_numbers(text: str, highest: int = MAX_REFERENCE) -> str:
     return _IN_BRACKETS.sub(functools.partial(_keep_range, highest), text)
 
 
+def has_bracketed_numbers(text: str) -> bool:
+    """Return True if :func:`remove_bracketed_numbers` or :func:`remove_numbers_after_names` can."""
+    return _BRACKETED_NUMBERS.search(text) is not None
+
+
 def remove_numbers_after_names(text: str) -> str:
     """Return the text without citations by number after names: "Ode et al. [14]"."""
     return _AFTER_NAMES.sub("", text) if "al. [" in text else text
@@ -259,7 +266,7 @@ def remove_numbers_after_names(text: str) -> str:
 
 def has_numbers_after_stops(text: str) -> bool:
     """Return True if :func:`remove_numbers_after_stops` may change a text, or a part after a line break."""
-    return _AFTER_STOP.search(text) is not None or _AFTER_AL.search(text) is not None
+    return _NUMBER_AFTER_STOP.search(text) is not None
 
 
 def remove_numbers_after_stops(text: str) -> str:
