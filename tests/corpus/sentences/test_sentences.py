@@ -310,6 +310,10 @@ def test_caches_are_bounded() -> None:
         "How?| Expand nests of gulls.| Why?| The reason is an auk.| Really!| The nest was gone.",
         "It maps one nest to N.| Y_i^x is a gull by S.T.| Q_j is none.",
         "Gull-R: 5’-acacttcagctg-3’.| Total RNA was kept.| It is by ‘(ns)’.| Table 2 has gulls.",
+        "It is in Birds, pl. 12, figs 3–4, tab. IV and pag. 7 of Gull Hist. Soc. 9: 2 (ed. 2, pls 5).",
+        "Lima: Dpto. Norte, Mpio. Costa, Sta. Rosa, Fca. Alta, Roe s.n. (K), Leg. Ode; Det. Kwan; Roe det. 1920.",
+        "We name Genus minor nom. n. of sg. Alter.| It is with Genus alba Mart. (Poaceae) by Red Riv. Bridge.",
+        "They nest in the Grey Mts.| The auks do not.",
         "Step 1. Count the gulls.| Step 2. Count the eggs.| Repeat Step 1.| Then rest.",
     ],
 )
