@@ -19,7 +19,7 @@ from bioshards.corpus.storage.storage_protocol import Storage
 SPLITS: Final = ("train", "validation")
 """Folders of a pretraining set, each a directory of shards; ``datasets`` opens both as a DatasetDict."""
 
-FORMAT: Final = 10
+FORMAT: Final = 11
 """Version of the data files.  Raise it whenever the same inputs and options give other bytes, so that
 results of an older version are not reused."""
 
