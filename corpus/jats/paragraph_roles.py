@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import Final, NamedTuple
 
-from bioshards.corpus.jats import in_text_marks, publisher_notes, text_rules
+from bioshards.corpus.jats import in_text_marks, picture_credits, publisher_notes, text_rules
 from bioshards.corpus.jats.filters import (
     CITATION_MASK,
     FORMULA_MODES,
@@ -185,8 +185,9 @@ def _mark_publisher_notes(blocks: list[TextBlock]) -> list[TextBlock]:
             marked.append(TextBlock(kind, headings, text))
             continue
         notes: list[tuple[str, str]] = []
-        if part == "caption" and (credited := publisher_notes.split_credits(text)):
-            text, notes = credited
+        if part == "caption" and (credited := picture_credits.split_credits(text)):
+            text = credited.text
+            notes = [("licence-note", sentence) for sentence in credited.credits]
         # Cleaning removes the notes at the end of an abstract.
         if text and part not in _ABSTRACT_PARTS and (ended := publisher_notes.split_notes(text)):
             text, notes = ended.text, [*notes, *ended.notes]

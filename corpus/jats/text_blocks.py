@@ -14,7 +14,15 @@ from typing import Final
 
 from lxml import etree
 
-from bioshards.corpus.jats import displayed_formulas, elements, inline, publisher_notes, tables, text_rules
+from bioshards.corpus.jats import (
+    captions,
+    displayed_formulas,
+    elements,
+    inline,
+    publisher_notes,
+    tables,
+    text_rules,
+)
 from bioshards.corpus.jats.article_metadata import find_main_abstract, is_translated
 from bioshards.corpus.jats.elements import DroppedText
 from bioshards.corpus.jats.filters import (
@@ -578,26 +586,26 @@ class _ArticleWalker:
 
     def _clean_captions(self, first_block: int, headings: Headings, is_supplement: bool) -> None:
         """Remove notes from the captions that were added last, and make labels in their text headings."""
-        captions = self.blocks[first_block:]
+        added = self.blocks[first_block:]
         self.blocks[first_block:] = []
         label_headings = headings
-        for block in captions:
+        for block in added:
             if block.part == "table":
                 path = label_headings if block.headings == headings else block.headings
                 self._add_block(block.part, path, block.text)
                 continue
             text = block.text
-            if text[0] == "—" and block is captions[0]:  # between the label and the caption
+            if text[0] == "—" and block is added[0]:  # between the label and the caption
                 text = text_rules.remove_bullet(text)
-            text = text_rules.remove_file_notes(text, is_supplement)
-            text = text_rules.remove_colour_notes(text)
-            label, rest = text_rules.split_caption_label(text)
+            text = captions.remove_file_notes(text, is_supplement)
+            text = captions.remove_colour_notes(text)
+            label, rest = captions.split_caption_label(text)
             if label and rest:
                 text = rest
             if label:
                 label_headings = headings if headings[-1:] == (label,) else (*headings, label)
             path = label_headings if block.headings == headings else block.headings
-            for part_text in text_rules.split_at_first_panel(text):
+            for part_text in captions.split_at_first_panel(text):
                 self._add_block(block.part, path if rest else block.headings, part_text)
 
     def _walk_footnotes(self, group: etree._Element, part: str, headings: Headings) -> None:

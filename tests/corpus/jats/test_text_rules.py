@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bioshards.corpus.jats import text_rules
+from bioshards.corpus.jats import captions, text_rules
 from bioshards.corpus.jats.text_rules import is_boilerplate, starts_with_boilerplate_title
 
 
@@ -188,4 +188,4 @@ def test_footnotes_that_are_prose(text: str) -> None:
     ],
 )
 def test_labels_of_captions(text: str, label: str, rest: str) -> None:
-    assert text_rules.split_caption_label(text) == (label, rest)
+    assert captions.split_caption_label(text) == (label, rest)
