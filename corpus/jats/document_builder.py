@@ -38,6 +38,7 @@ from bioshards.corpus.source_record import NON_PMC_NUMBER_BIT, UNNUMBERED_VERSIO
 from bioshards.corpus.text.cleaning import (
     MAX_REFERENCE,
     Cleaner,
+    count_up,
     has_bracketed_numbers,
     has_numbers_after_stops,
     remove_bracketed_numbers,
@@ -333,7 +334,8 @@ def _remove_typed_citations(blocks: list[TextBlock], xml: bytes) -> list[TextBlo
     if not (has_brackets or has_numbers_after_stops(text)):
         return blocks
     highest = _find_highest_reference(xml) if has_brackets else 0
-    return [_remove_typed_citations_of_block(block, highest) for block in blocks]
+    are_counted = highest == MAX_REFERENCE and count_up(text)
+    return [_remove_typed_citations_of_block(block, highest, are_counted) for block in blocks]
 
 
 def _find_highest_reference(xml: bytes) -> int:
@@ -343,13 +345,17 @@ def _find_highest_reference(xml: bytes) -> int:
     return xml.count(b"</ref>") if b"[<xref" in xml else 0
 
 
-def _remove_typed_citations_of_block(block: TextBlock, highest: int) -> TextBlock:
+def _remove_typed_citations_of_block(block: TextBlock, highest: int, are_counted: bool) -> TextBlock:
     part, headings, text = block
     if part == "table" or (part == "caption" and "[1]" in text and "[2]" in text):
         return block
     changed = text
     if "[" in text:
-        changed = remove_bracketed_numbers(text, highest) if highest else remove_numbers_after_names(text)
+        changed = (
+            remove_bracketed_numbers(text, highest, are_counted)
+            if highest
+            else remove_numbers_after_names(text)
+        )
     changed = remove_numbers_after_stops(changed)
     return block if changed is text else TextBlock(part, headings, changed)
 

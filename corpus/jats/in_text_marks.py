@@ -367,6 +367,7 @@ _ISOTOPE = re.compile(
     r" | \d\d(?!A[st]?\b|I\b|In|No)[A-Z][a-z]? ) (?![a-zà-ÿ])",
     re.VERBOSE,
 )
+_INITIAL_OR_WORD = re.compile(r"[A-Z]\. [A-Z]|[A-Z][a-z]* [a-z]{2}")
 _CHEMICAL_PREFIX = re.compile(
     r"[tinsc](?:Bu|Pr|Am|Pent|Hex)(?:(?:t|op|nt)?(?:yl|an|ox|en)|ane?|yl|(?![a-z]))|m[56]?[ACGU](?![a-z]|[A-Z][a-z])|mCpG"
 )
@@ -431,7 +432,7 @@ def remove_note_marks(text: str) -> str:
         if (
             not is_at_note
             or not (after[0].isalnum() or after[0] in "(“‘\"'[%")
-            or _ISOTOPE.match(mark.strip() + after)
+            or (_ISOTOPE.match(mark.strip() + after) and not (gap and _INITIAL_OR_WORD.match(after)))
             or (not gap and _CHEMICAL_PREFIX.match(mark + after))
         ):
             return mark + gap

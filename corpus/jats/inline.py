@@ -54,7 +54,7 @@ A script after it stays apart, unlike one after a line break of the XML, which n
 """
 _WORD_BEFORE_SYMBOL = re.compile(
     r"(?:\b(?:an?|all|at|because|between|by|equals?|every|for|from|given|if|in|is|let|of|some|than|that|the"
-    r"|time|to|value|values|when|where|with)|[=<>≤≥≈+×])[ \t\n]+\Z",
+    r"|time|to|value|values|when|where|with|predicts?)|\bi\.e\.|[=<>≤≥≈+×])[ \t\n]+\Z",
     re.IGNORECASE,
 )
 _WORDS_AFTER_SYMBOL = re.compile(

@@ -142,6 +142,10 @@ _PUBLISHER = re.compile(
       | for \s a \s complete \s overview \s see \s the \s issue \s and \s the \s editorial \W* $
       | available \s online \s \d{1,2} (?: st | nd | rd | th )? \s [a-z]{3,9} \s (?: 19 | 20 )\d\d \W* $
       | published \s by \s elsevier \b .{0,20} $
+      | (?: the \s content \s published \s in | all \s content \s published \s within
+          | additionally, \s articles \s published \s within ) \s cureus \b
+      | cureus \s is \s not \s responsible \b
+      | do \s not \s disregard \s or \s avoid \s professional \s medical \s advice \s due \s to \s content
       | papers \s of \s particular \s interest, \s published \s within \s the \s period \s of \s review,?
         \s have \s been \s highlighted \s as \W* $ )
     """,
@@ -459,7 +463,7 @@ _SENTENCE_START = re.compile(
   | online \s con | is \s avail | extra \s mat | note: \s supp | asm \s | although \s pnas
   | correspondence \s and | (?: \* \s )? \[ corr | go \s to | funding \s info | disclosures | full \s text
   | authors?['’]? \s (?: contributions | disclosures ) | contribute \s and | high [ -] qual | freely \s sub
-  | available \s online | conflicts \s that | consisting \s of | papers \s of \s part
+  | available \s online | do \s not \s dis | conflicts \s that | consisting \s of | papers \s of \s part
   | \[? \s? editorial \s note | published \s by
   | is \s a \s guest | deposited \s in | after \s \S{1,6} \s months | previously \s pub | questions \s or
   | (?: the \s )? (?: posted | contents ) | these \s permissions

@@ -378,7 +378,11 @@ class _ArticleWalker:
 
     def _walk_appendix(self, app: etree._Element, part: str, headings: Headings) -> None:
         label = app.find("label")
-        self._walk_titled(app, "appendix", headings, "Appendix" if label is None else extract_text(label))
+        title = "Appendix" if label is None else extract_text(label)
+        section = app.find("sec")
+        if section is not None and _element_title(section).startswith("Appendix"):
+            title = ""
+        self._walk_titled(app, "appendix", headings, title)
 
     def _walk_glossary(self, glossary: etree._Element, part: str, headings: Headings) -> None:
         self._walk_titled(glossary, "glossary", headings, "Glossary")

@@ -146,6 +146,7 @@ def split_run_in_heading(text: str) -> tuple[str, str]:
 
 
 _MAX_TITLE_WORDS: Final = 12
+_MAX_PARAGRAPH_TITLE_WORDS: Final = 20
 _TITLE_START = re.compile(r"(?:[•➢–-] ?|\(?(?:[\divx]{1,4}|[a-h])[.):]{1,2} |[\d.]{1,6} )?[^\W\d_a-z][\w-]")
 _SENTENCE_WORDS = re.compile(
     r"\b(?:i|we|you|he|she|it|they|this|these|that|there|which|who|not|et al"
@@ -156,10 +157,16 @@ _SENTENCE_WORDS = re.compile(
 )
 
 
-def is_title(text: str) -> bool:
-    """Return True if a text in bold or italics is worded as a heading is: short, and without a verb."""
+def is_title(text: str, is_paragraph: bool = False) -> bool:
+    """Return True if a text in bold or italics is worded as a heading is: short, and without a verb.
+
+    Args:
+        text: the marked text.
+        is_paragraph: it is the whole paragraph, and may be longer.
+    """
+    is_long = is_paragraph and text[:1].isupper() and ";" not in text and ". " not in text
     return (
-        text.count(" ") < _MAX_TITLE_WORDS
+        text.count(" ") < (_MAX_PARAGRAPH_TITLE_WORDS if is_long else _MAX_TITLE_WORDS)
         and text[-1:] != ","
         and _TITLE_START.match(text) is not None
         and _SENTENCE_WORDS.search(text) is None

@@ -266,7 +266,7 @@ def _replace_superscripts(
 
 
 _MARKED_START = re.compile(
-    r"(<p(?:>| [^<>]*>))\s*+(<(?:bold|italic|underline)(?: [^<>]*)?>(?:<(?:bold|italic)>)?)([^<>]{4,100})"
+    r"(<p(?:>| [^<>]*>))\s*+(<(?:bold|italic|underline)(?: [^<>]*)?>(?:<(?:bold|italic)>)?)([^<>]{4,160})"
     r"((?:</(?:bold|italic|underline)>){1,2})([.:]?)"
     r"(?:\s*+(?=</p>\s*+<(?:p|list|disp-quote|disp-formula|table-wrap|fig)[ >])"
     r"|(\s++|—)(?=(?:<(?:italic|sc)(?: [^<>]*)?>)?[A-Z]))"
@@ -299,7 +299,7 @@ def frame_headings(text: str) -> str:
 def _frame_heading(start: re.Match[str]) -> str:
     tag, opening, content, closing, mark, gap = start.groups()
     marked = _unescape(content).strip()
-    if opening.count("<") != closing.count("<") or not is_title(marked.strip(" .:")):
+    if opening.count("<") != closing.count("<") or not is_title(marked.strip(" .:"), gap is None):
         return start[0]
     last = mark or marked[-1:]
     if gap is None:

@@ -431,7 +431,7 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
         return None
     if class_after == "letter," and class_beyond == "small":  # Bar = 5 mm. c, d Eggs
         return True if class_before in _PLAIN_CLASSES else None
-    if class_before in ("rank", "reference") and class_after == "Opener,":
+    if class_before in ("new", "rank", "reference") and class_after == "Opener,":
         return True
     if (
         class_before == "new"

@@ -222,6 +222,9 @@ _NUMBER = re.compile(r"\d+")
 _MAX_WORD_LENGTH: Final = 40
 _BRACKET: Final = r"\[[1-9]\d{0,2}+(?:\s?[,;–-]\s?[1-9]\d{0,2}+)*+\]"
 _BRACKETED_NUMBERS = re.compile(_BRACKET)
+_NUMBER_OR_RANGE = re.compile(r"\d+(?:\s?[–-]\s?\d+)?")
+_MIN_COUNTED: Final = 10
+_MIN_COUNTED_SHARE: Final = 0.8
 _IN_BRACKETS = re.compile(rf"\s?{_BRACKET}(?:,?\s?{_BRACKET})*(?:(?=[\s,;:)]|\Z)|(\.))")
 _AFTER_NAMES = re.compile(rf"(?<=\bal\.)\s{_BRACKET}(?:\.(?=\s|\Z))?(?!\w)")
 _CITED_WORD = re.compile(
@@ -234,6 +237,7 @@ _NOUN_OR_STATISTIC = re.compile(
     r"|[Rr]ef(?:erence)?s?|[Ss]cales?|[Ss]cores?|SDs?|[Ss]ee|[Tt]han|[Tt]imes|[Tt]otal|[Uu]nlike|[Vv]alues?|versus|[Ww]as|[Ww]ere|[Ww]ith|[Yy]ears)\Z"
 )
 """Words before numbers in brackets that are a noun ("see [4]") or a range ("median [3-7]")."""
+_PREPOSITION = re.compile(r"\b(?:[Aa](?:nd|s|t)|[Bb]y|[Ff]or|[Ii]n|[Oo][nr]|[Tt]o|via)\Z")
 _PROTEIN_PART = re.compile(r"\b(?:acids?|motifs?|regions?|residues?|sequences?)\Z")
 """Words before a range in brackets that is of a protein: "the region [1-375]"."""
 
@@ -242,7 +246,7 @@ MAX_REFERENCE: Final = 999
 """Highest number of a reference in an article of which nothing is known."""
 
 
-def remove_bracketed_numbers(text: str, highest: int = MAX_REFERENCE) -> str:
+def remove_bracketed_numbers(text: str, highest: int = MAX_REFERENCE, are_counted: bool = False) -> str:
     """Return the text without citations by number in brackets: "of gulls [2, 3-5].".
 
     Those that are the object of a verb or preposition, or may be a range ("6 months [4-17]"), stay.
@@ -250,8 +254,20 @@ def remove_bracketed_numbers(text: str, highest: int = MAX_REFERENCE) -> str:
     Args:
         text: a paragraph in one line.
         highest: numbers above it are none of references.
+        are_counted: the numbers count up (:func:`count_up`), so that those after a word that may be an amount
+            or a name are citations too: "in 30 days [12]", "of CcdA [12]".
     """
-    return _IN_BRACKETS.sub(functools.partial(_keep_range, highest), text)
+    return _IN_BRACKETS.sub(functools.partial(_keep_range, highest, are_counted), text)
+
+
+def count_up(text: str) -> bool:
+    """Return True if the numbers in brackets are nearly all from 1 to the highest, as those of references."""
+    numbers: set[int] = set()
+    for bracket in _BRACKETED_NUMBERS.findall(text):
+        for part in _NUMBER_OR_RANGE.findall(bracket):
+            first, _, last = part.replace("–", "-").partition("-")
+            numbers.update(range(int(first), int(last or first) + 1))
+    return len(numbers) >= _MIN_COUNTED and len(numbers) >= _MIN_COUNTED_SHARE * max(numbers)
 
 
 def has_bracketed_numbers(text: str) -> bool:
@@ -278,12 +294,16 @@ def _is_range(numbers: str) -> bool:
     return "-" in numbers or "–" in numbers
 
 
-def _keep_range(highest: int, numbers: re.Match[str]) -> str:
+def _keep_range(highest: int, are_counted: bool, numbers: re.Match[str]) -> str:
     if any(int(number) > highest for number in _NUMBER.findall(numbers[0])):
         return numbers[0]
     before = numbers.string[max(0, numbers.start() - _MAX_WORD_LENGTH) : numbers.start()]
     if not numbers[0][0].isspace():
         is_citation = _CITED_STOP.search(before) is not None
+    elif are_counted and not _is_range(numbers[0]):
+        following = numbers.string[numbers.end() : numbers.end() + 1]
+        leaves_mark = before[-1:] in (",", ";") and following in (",", ";", ")")
+        is_citation = not (leaves_mark or _NOUN_OR_STATISTIC.search(before) or _PREPOSITION.search(before))
     else:
         is_citation = (
             _CITED_WORD.search(before) is not None
