@@ -87,6 +87,25 @@ def test_typed_citations_of_an_article_without_linked_ones(options: Any, sentenc
 
 
 @pytest.mark.parametrize(
+    ("after_name", "sentence"),
+    [
+        ("Gulls nest in GULL1 [{}], at 67% [{}].", "Gulls nest in GULL1, at 67%."),
+        (
+            "Ranges [3-7], as in [{}] and by day, [{}], are.",
+            "Ranges [3-7], as in [{}] and by day, [{}], are.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("highest", [9, 10])
+def test_typed_citations_that_count_up(after_name: str, sentence: str, highest: int) -> None:
+    """Numbers from 1 to ten or more are citations after names and amounts, too."""
+    counted = " ".join(f"Gulls nest here [{number}]." for number in range(1, highest + 1))
+    article = small_article(1, body=f"<body><p>{counted} {after_name.format(2, 3)}</p></body>")
+    expected = sentence if highest == 10 else after_name
+    assert jats.document(article, PmcConfig(titles=False)).sentences[-1] == expected.format(2, 3)
+
+
+@pytest.mark.parametrize(
     ("typed", "num_references", "sentence"),
     [
         ("Gulls nest [2, 3].", 4, "Gulls nest."),

@@ -199,6 +199,7 @@ PICTURE = "<inline-graphic xlink:href='a.png'/>"
         ("by <alternatives><inline-graphic/><tex-math>x_1</tex-math></alternatives>.", "by [F]."),
         (f"bends at time {PICTURE} for all {PICTURE} &lt; 3", "bends at time [F] for all [F] < 3"),
         (f"({PICTURE} indicates males and {PICTURE} is 4)", "([F] indicates males and [F] is 4)"),
+        (f"gulls (i.e. {PICTURE} which predicts {PICTURE}.", "gulls (i.e. [F] which predicts [F]."),
         ("where <private-char/> is", "where [F] is"),
         (f"on cliffs. {PICTURE} [{build_xref('3')}], {PICTURE} [{build_xref('4')}]", "on cliffs. [F], [F]"),
         # Pictures and keys of legends are no nouns.
