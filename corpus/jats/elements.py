@@ -8,6 +8,7 @@ uncounted. An element that the table does not have is text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -68,7 +69,7 @@ dropped, reference: citation citation-alternatives element-citation mixed-citati
 dropped, cells unless --tables text: table
 cells, dropped unless of a glossary or --tables text: array
 dropped, heading of a column: def-head term-head
-dropped, number unless of a figure, a table or an appendix: label
+dropped, number unless of a figure, a table or an appendix, or a title: label
 dropped, of a picture: alt-text attrib glyph-data glyph-ref graphic inline-media long-desc
 dropped, formula unless written: disp-formula disp-formula-group tex-math
 dropped, not shown: index-term index-term-range-end rp
@@ -107,6 +108,12 @@ FLOAT_ELEMENTS: Final = tuple(
     name for name, treatment in TREATMENTS.items() if treatment == "part caption, a float"
 )
 """Elements with a caption, whose label is a heading."""
+_TITLE_LABEL_PARENTS: Final = """
+    abstract ack boxed-text fn list list-item notes sec statement trans-abstract
+    {http://www.plazi.org/taxpub}nomenclature
+"""
+_ELEMENTS_WITH_TITLE_LABELS: Final = frozenset(_TITLE_LABEL_PARENTS.split())
+_LABEL_WORD = re.compile(r"(?![ivxlc]+\b)[^\W\d_]{4}", re.IGNORECASE)
 
 
 def count_dropped(element: etree._Element, dropped: DroppedText) -> None:
@@ -186,6 +193,20 @@ def _is_heading(label: etree._Element) -> bool:
     if parent is None or parent.tag == "app":
         return parent is not None and parent.find("title") is None
     return parent.tag in FLOAT_ELEMENTS
+
+
+def take_title_label(element: etree._Element) -> etree._Element | None:
+    """Return the label that is the title of an element without one: words, as "FUNDING", and no number.
+
+    It becomes a ``title``, so that it is not counted as a number.
+    """
+    if element.tag not in _ELEMENTS_WITH_TITLE_LABELS:
+        return None
+    label = next(element.iterchildren("label"), None)
+    if label is None or not _LABEL_WORD.search(text_content(label)):
+        return None
+    label.tag = "title"
+    return label
 
 
 def _count_alternatives(alternatives: etree._Element, dropped: DroppedText) -> None:

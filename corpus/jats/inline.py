@@ -347,9 +347,27 @@ def _append_block(element: etree._Element, pieces: TextPieces) -> None:
 
 
 def _append_explanation(element: etree._Element, pieces: TextPieces) -> None:
-    """Append the explanation of the text before it in brackets."""
-    if text := extract_text(element):
+    """Append the explanation of the text before it: in brackets, unless its own marks or blanks join it.
+
+    Pensoft's journals write ``MB<def><p> – Museum of Birds</p></def>`` and ``<def><p>Museum of Birds
+    </p></def>(MB)``.
+    """
+    text = extract_text(element)
+    if not text:
+        return
+    parent, paragraph = element.getparent(), element.find("p")
+    written = "" if paragraph is None else _join_marked_text(paragraph)
+    if parent is not None and parent[0] is element and not (parent.text or "").strip():
+        is_apart = written.endswith(" ") or (element.tail or "").lstrip().startswith("(")
+        pieces.append(f"{text} " if is_apart else text)
+    elif written.startswith(_JOINING_MARKS):
+        pieces.append(text if written.startswith(_CLOSING_MARKS) else f" {text}")
+    else:
         pieces.append(f" ({text})")
+
+
+_CLOSING_MARKS: Final = (",", ":", ";")
+_JOINING_MARKS: Final = (*_CLOSING_MARKS, " ", "–", "—", "=")
 
 
 def _append_alternatives(element: etree._Element, pieces: TextPieces) -> None:

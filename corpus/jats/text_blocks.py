@@ -431,8 +431,11 @@ class _ArticleWalker:
         """Add the name of a taxon with its authority and status as a paragraph, then what else is there."""
         pieces: TextPieces = [nomenclature.text or ""]
         others = []
+        rank = elements.take_title_label(nomenclature)  # Genus
         for child in nomenclature:
-            if child.tag in _HANDLERS and child.tag not in _INLINE_ELEMENTS:
+            if child is rank:
+                pieces.append(extract_text(child))
+            elif child.tag in _HANDLERS and child.tag not in _INLINE_ELEMENTS:
                 others.append(child)
             else:
                 append_inline(child, pieces)
@@ -637,8 +640,11 @@ class _ArticleWalker:
             elements.count_dropped(footnote, self._dropped)
             return
         first_block = len(self.blocks)
+        title = _element_title(footnote)
+        part = "boilerplate" if text_rules.is_boilerplate(title) else part
         part = part if part in ("caption", "boilerplate") else "footnote"
-        self._walk_children(footnote, part, headings)
+        self._walk_children(footnote, part, (*headings, title) if title else headings)
+        self._count_title_of_nothing(first_block, title)
         sign = extract_text(footnote[0]) if len(footnote) and footnote[0].tag == "label" else ""
         if part == "caption" and sign and not any(map(str.isalnum, sign)) and len(self.blocks) > first_block:
             note = self.blocks[first_block]
@@ -712,14 +718,16 @@ def _join_texts(elements: Iterable[etree._Element]) -> str:
 
 
 def _element_title(section: etree._Element) -> str:
-    """Return the title of a section, box or caption, which is its first child or after its label."""
+    """Return the title of a section, box or caption, or its label if that is the title."""
     if not len(section):
         return ""
     first = section[0]
     if first.tag == "title":  # nearly always, and faster than a loop
         return unescape_once(extract_text(first))
     title = next(section.iterchildren("title"), None)
-    return "" if title is None else unescape_once(extract_text(title))
+    if title is None:
+        title = elements.take_title_label(section)
+    return "" if title is None else unescape_once(extract_text(title)).rstrip(":")
 
 
 _HANDLERS: Final[dict[object, Callable[[_ArticleWalker, etree._Element, str, Headings], None]]] = {
