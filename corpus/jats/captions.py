@@ -187,7 +187,7 @@ _SUPPLEMENT_LABEL = re.compile(
               | info (?: rmation )? | items? | legends? | materials? | methods? | notes? | references?
               | results | sets? | spreadsheets? | tables? | text | videos? )
             (?: [\s,&]+ (?: and \s | for \s figure \s S?\d+ )? )? )+
-      | supplementary \s materials: \s crystallographic \s information .*
+      | online-only \s appendix | supplementary \s materials: \s crystallographic \s information .*
       | (?: peer \s )? review (?: \s process )? \s file | reporting \s summary | transparency \s document
       | (?: reviewer | referee ) s? ['’]? \s (?: comments? | reports? ) | author s? ['’]? s? \s manuscript
       | appendi(?:x|ces) | figures? | first \s person \s interview | extended | \(? continued \)?

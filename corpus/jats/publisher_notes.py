@@ -106,7 +106,13 @@ _PUBLISHER = re.compile(
       | the \s original \s version \s of \s this \s article \s (?: has \s been | was ) \s
         (?: corrected | revised (?= : ) | updated ) \b (?: : .{1,300} | \W* ) $
       | open \s access \s publishing \s facilitated \s by \s .{1,160} \s agreement \W* $
-      | this \s article \s must \s therefore \s be \s hereby \s marked
+      | (?: the | this ) \s article \s must \s therefore \s be \s hereby \s marked
+      | section \s 1734 \s solely \s to \s indicate
+      | a \s slide \s set \s summarizing \s this \s article \s is \s available
+      | this \s online \s publication \s has \s been \s corrected \W* $
+      | the \s corrected \s version \s first \s appeared \s at \s
+      | the \s opinions \s expressed \s by \s authors \s contributing \s to \s this \s journal
+      | use \s of \s trade \s names \s is \s for \s identification \s only
       | a \s previous \s version \s of \s this \s article \s appeared \s as \s an \s early \s online
       | the \s (?: raw \s )? data \s for \s .{1,30} \s (?: has | have ) \s been \s added \s in \s this
         \s version \W* $
@@ -163,7 +169,8 @@ _REVIEW = re.compile(
       (?: not \s )? (?: externally | internally ) \s peer
   | the \s (?: reviewers? | handling \s editor ) \b .{0,120} \s declared \b .{0,160}
       \b (?: affiliations? | co-?authorship | collaborations? ) \b
-  | an? \s (?: amendment | correction | erratum ) \s to \s this \s (?: article | paper ) \s (?: is | has )
+  | an? \s (?: amendment | correction | erratum ) \s to \s this \s (?: article | paper ) \s
+      (?: is | has | can \s be )
   | this \s article \s was \s submitted \s to \s .{1,80} \s section \s of
   | this \s article \s is \s a \s pnas \s direct \s submission
   | peer \s review \s under \s (?: the \s )? responsibility \s of \s
@@ -195,12 +202,12 @@ _SUPPLEMENT_NOTE = re.compile(
           | is \s available \s through \s direct \s url \s citations
           | (?: \(\w{{1,4}}\) \s )? (?: are | is ) \s provided \s (?: as | in ) \s .{{1,40}} \s files? \W* $
           | (?: can | may ) \s be \s (?: accessed | found | viewed ) \s
-            (?: .{{0,80}} \b online | (?: at | on | via ) \s .{{0,80}} {_LINK} ) )
+            (?: .{{0,80}} \b online | (?: at | on | via ) :? \s .{{0,80}} {_LINK} ) )
       | this \s (?: article | paper ) \s contains \s (?: online \s )? (?: supplementa (?:l|ry) | supporting )
       | the \s additional \s files? \s for \s this \s article \s can \s be \s found \s as \s follows
       | this \s materials? \s (?: is | are ) \s available \s free \s of \s charge
       | the \s on-?line \s version \s (?: of \s this \s (?: article | paper ) \b .{{0,160}} )? \s? contains \s
-        (?: a \s supplement \b | supplementa (?:l|ry) )
+        (?: a \s supplement \b | (?: peer-reviewed \s but \s unedited \s )? supplementa (?:l|ry) )
       | supplementa (?:l|ry) \s materials \s consist \s of \s data \s provided \s by \s the \s authors?
       | the \s posted \s materials \s are \s not \s copyedited
       | the \s contents \s of \s all \s supplementa (?:l|ry) \s data \s are \s the \s sole
@@ -264,8 +271,10 @@ _OWN_CITATION = re.compile(
 _JOURNAL_LINE = re.compile(
     r"[A-Z][A-Za-z&.: -]{2,79} (?:19|20)\d\d[,;] ?\d{1,4} ?(?:\([^()]{1,20}\))? ?: ?[A-Z]{0,2}-?\d{1,6}"
     r"(?:[-–]\d{1,6})?"
+    r"|[A-Z][A-Za-z&.: -]{2,79} \((?:19|20)\d\d\) \d{1,4}, [\d–-]{1,14}\.? doi:? ?\S+ www\.\S+",
+    re.IGNORECASE,
 )
-"""A whole paragraph that cites an abstract of a supplement: "Gull Lett 2031, 8(Suppl 1):P-40"."""
+"""A whole paragraph that cites the article or a supplement: "Gull Lett 2031, 8(Suppl 1):P-40"."""
 _MAX_JOURNAL_LINE: Final = 120
 _CITATION_HEADING = re.compile(
     r"\W*(?:c[oó]mo citar este art[ií](?:cul|g)o\W+)?"
@@ -308,11 +317,12 @@ _PUBLISHER_PARAGRAPH = re.compile(
 _REVIEW_PARAGRAPH = re.compile(
     r"""
     (?: (?: transparent \s )? peer \s review \s file | review \s history ) \W* \Z
+  | this \s submission \s was \s handled \s by \s .{3,60} \b editor
   | communicated \s by \s (?: (?-i: [A-Z] ) [\w.'’-]{0,20} \s? ){1,5} \Z
   | (?: \[reviews?\] \W{1,3} )? due \s to \s the \s commitment \s assumed \s by \b .{0,160}? \s open
     \s science, \s this \s journal \s only \s publishes \s reviews
   | paper \s subject \s to \s independent \s expert \b .{0,20} \s peer \s review
-  | \[version \s \d+; \s (?: awaiting | peer \s review | referees ) [^\[\]]* \] \Z
+  | \[version \s \d+; \s (?: awaiting | peer \s review | referees ) [^\[\]]* \]? \Z
     """,
     _FLAGS,
 )
@@ -449,7 +459,8 @@ _MAX_POINTER: Final = 300
 _TAIL: Final = 300
 _SENTENCE_START = re.compile(
     r"""
-    (?: the \s )? (?: authors | corresponding | creative | data | raw \s data | full | images | use, | costs?
+    (?: the \s )? (?: authors | corresponding | corrected \s v | creative | data | raw \s data | full
+        | images | use, | costs?
         | manuscript | new \s phyto | lancet | opinions | original \s version | publisher | specific \s roles
         | united \s states | statements | views | review (?: er | ing | \s hist )
         | handling | supp | addi | elec | on-?line | foll )
@@ -459,7 +470,8 @@ _SENTENCE_START = re.compile(
   | article | permission | please | re (?: print | produc | publish ) | open | copyright | spring | mdpi
   | wiley | such \s mat | click | technical | journal | peer | provenance | commissioned
   | not \s com | check | disclaimer
-  | externally | further | source \s data | \(c\) | reviewers | used \s (?: with | by ) | original \s source
+  | externally | further | section \s 1734 | source \s data | \(c\) | reviewers
+  | used \s (?: with | by ) | use \s of \s trade | original \s source
   | online \s con | is \s avail | extra \s mat | note: \s supp | asm \s | although \s pnas
   | correspondence \s and | (?: \* \s )? \[ corr | go \s to | funding \s info | disclosures | full \s text
   | authors?['’]? \s (?: contributions | disclosures ) | contribute \s and | high [ -] qual | freely \s sub
@@ -542,7 +554,8 @@ def classify_paragraph(text: str, heading: str) -> str | None:
             if match(text.rstrip(" .")):
                 return kind
     if len(text) <= _MAX_POINTER:
-        if text[-1:].isdigit() and len(text) <= _MAX_JOURNAL_LINE and _JOURNAL_LINE.fullmatch(text):
+        may_be_line = text[-1:].isdigit() or text.endswith(".com")
+        if may_be_line and len(text) <= _MAX_JOURNAL_LINE and _JOURNAL_LINE.fullmatch(text):
             return "citation-note"
         if _is_editorial_note(text):
             return "review-note"
