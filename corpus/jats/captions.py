@@ -56,6 +56,7 @@ _WHOLE_NOTE = re.compile(
     r" | (?: audio | data (?: \s? set )? | document | figure | file | image | movie | presentation"
     r"   | spreadsheet | reference | table | text | v[ií]deo ) s? \W*"
     r" | \d{1,2} \s [a-z]{3} \s \d{4} \s reviewed"
+    r" | file: \s oo_\d+ \. \w{2,5}"
     r" | [(\[] [a-z][a-z0-9]{1,4} [)\]] | \S+ \. (?: [a-z]{2,4} \d? | rdata ) \.?",
     re.VERBOSE,
 )

@@ -148,6 +148,7 @@ _PUBLISHER = re.compile(
       | for \s a \s complete \s overview \s see \s the \s issue \s and \s the \s editorial \W* $
       | available \s online \s \d{1,2} (?: st | nd | rd | th )? \s [a-z]{3,9} \s (?: 19 | 20 )\d\d \W* $
       | published \s by \s elsevier \b .{0,20} $
+      | see \s related \s (?: article | commentar(?:y|ies) | editorial | research ) s? \b .{0,80} $
       | (?: the \s content \s published \s in | all \s content \s published \s within
           | additionally, \s articles \s published \s within ) \s cureus \b
       | cureus \s is \s not \s responsible \b
