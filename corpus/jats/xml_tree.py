@@ -272,6 +272,8 @@ _MARKED_START = re.compile(
     r"|(\s++|—)(?=(?:<(?:italic|sc)(?: [^<>]*)?>)?[A-Z]))"
 )
 """A paragraph that begins with marked text; its last group is the blank, or dash, before other text."""
+_MAX_STOPPED_HEADING_WORDS: Final = 6
+"""Words of a heading that is a paragraph and ends in a stop: "Species richness."."""
 _SENTENCE_OPENERS: Final = (
     "A ",
     "An ",
@@ -303,7 +305,7 @@ def _frame_heading(start: re.Match[str]) -> str:
         return start[0]
     last = mark or marked[-1:]
     if gap is None:
-        is_heading = last != "."
+        is_heading = last != "." or marked.count(" ") < _MAX_STOPPED_HEADING_WORDS
     else:
         opens_sentence = start.string.startswith(_SENTENCE_OPENERS, start.end()) or (
             is_run_in_heading(marked) and not _has_other_label(start, opening)
