@@ -415,9 +415,10 @@ def may_end_caption(script: str, before: str) -> bool:
 def remove_note_marks(text: str) -> str:
     """Remove the framed marks of notes from the text of a paragraph, and the frames of all others."""
     is_note = False
+    next_mark = ""
 
     def resolve(framed: re.Match[str]) -> str:
-        nonlocal is_note
+        nonlocal is_note, next_mark
         mark, gap = framed.groups()
         before = text[: framed.start()].rstrip()
         after = text[framed.end() : framed.end() + 12]
@@ -425,9 +426,10 @@ def remove_note_marks(text: str) -> str:
             is_note = True
         if not after:
             return ""
-        is_at_note = is_note or (
-            before[-1] in _SENTENCE_ENDS
-            and (after[:2].isalpha() or after.startswith("t-") or (mark.isalpha() and after[0].isupper()))
+        is_at_note = (
+            is_note
+            or mark.strip() == next_mark
+            or (before[-1] in _SENTENCE_ENDS and _opens_note(after, mark.strip()))
         )
         if (
             not is_at_note
@@ -436,6 +438,18 @@ def remove_note_marks(text: str) -> str:
             or (not gap and _CHEMICAL_PREFIX.match(mark + after))
         ):
             return mark + gap
-        return f"{mark} " if mark in _NOT_SIGNIFICANT or _EXPLANATION.match(after) else ""
+        if mark in _NOT_SIGNIFICANT or _EXPLANATION.match(after):
+            return f"{mark} "
+        next_mark = chr(ord(mark.strip()) + 1) if mark.strip() in _NOTE_LETTERS else ""
+        return ""
 
     return _FRAMED_SCRIPT.sub(resolve, text)
+
+
+def _opens_note(after: str, mark: str) -> bool:
+    """Return True if a note may begin so after its mark: with a word, or as "t-test", "p value"."""
+    return (
+        after[:2].isalpha()
+        or after.startswith(("t-", "p value", "p-value", "P value"))
+        or (mark.isalpha() and after[0].isupper())
+    )

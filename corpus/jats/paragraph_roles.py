@@ -115,7 +115,8 @@ def _join_headings(blocks: list[TextBlock]) -> list[TextBlock]:
     is_after_heading = False
     for block, following in itertools.zip_longest(blocks, blocks[1:]):
         if _is_heading(block) and following is not None and _is_beside(block, following):
-            pending = [*pending, block] if is_after_heading else [block]
+            is_below = is_after_heading and not text_rules.is_title_of_table(pending[-1].text)
+            pending = [*pending, block] if is_below else [block]
             is_after_heading = True
             continue
         if pending and not _is_beside(block, pending[0]):

@@ -181,6 +181,14 @@ _PARAGRAPH_HEADING = re.compile(
 )
 
 
+_TABLE_TITLE = re.compile(r"\W*Specifications? [Tt]able\W*")
+
+
+def is_title_of_table(text: str) -> bool:
+    """Return True if a heading has only a table below it: Data in Brief's "Specifications table"."""
+    return _TABLE_TITLE.fullmatch(text) is not None
+
+
 _LOOSE_START = re.compile(r"[:.] (?=\w)|\.(?=[A-Z][a-z]+\s)")
 
 

@@ -380,7 +380,7 @@ def decide_by_rule(context: BoundaryContext) -> bool | None:
         return True  # grant 0905/Z/09/Z. D. J. Ode is
     if class_before == "sense" and class_after in ("Opener", "Opener,"):
         return True
-    if class_before == "inner dot" and class_after == "mark":  # *p<0.05. **p<0.01
+    if class_before in ("inner dot", "item", "number") and class_after == "mark":  # *p<0.05. **p<0.01
         return True
     if class_before == "target" and class_after in ("item", "number") and previous_class != "supplement":
         return False
