@@ -110,6 +110,8 @@ makes sections, the state of Karger's articles, and eNeuro's reviews.
 _REPEATING_SECTIONS: Final = ("associated-data", "Abstract")
 """PMC adds a section of this type, of data and supplements; a body may begin with one of this title."""
 _ROW_ELEMENTS: Final = ("tbody", "tr")
+_PARAGRAPH_END: Final = "\0"
+"""Character that no XML has, where a paragraph of HTML that came as text ends."""
 _TAXPUB: Final = "{http://www.plazi.org/taxpub}"
 _ACKNOWLEDGEMENTS_TITLE: Final = re.compile(r"[\W\d]*acknowledge?ments?\W*", re.IGNORECASE)
 
@@ -245,7 +247,10 @@ class _ArticleWalker:
         escaped_tables: list[etree._Element] | None = None
         if "<" in text and "</" in text:  # a search for one character is ten times as fast
             text, escaped_tables = tables.cut_escaped_tables(text_rules.remove_html_references(text))
-            text = remove_escaped_markup(text)
+            text = remove_escaped_markup(text.replace("</p>", f"</p>{_PARAGRAPH_END}"))
+            *paragraphs, text = map(str.strip, text.split(_PARAGRAPH_END))
+            for paragraph in paragraphs:
+                self._add_block(part, headings, paragraph)
         if len(text) > 2 or any(map(str.isalnum, text)):
             block = TextBlock(part, headings, text)
             if self._formula_place == len(self.blocks) and self._goes_on(block):
@@ -622,7 +627,9 @@ class _ArticleWalker:
             part = "boilerplate"
         headings = (*headings, title) if title else headings
         note_headings = (
-            headings if title or part == "caption" else (*headings, publisher_notes.FOOTNOTES_HEADING)
+            headings
+            if title or part == "caption" or headings[-1:] == (publisher_notes.FOOTNOTES_HEADING,)
+            else (*headings, publisher_notes.FOOTNOTES_HEADING)
         )
         first_block = len(self.blocks)
         for child in group:

@@ -266,12 +266,13 @@ def _replace_superscripts(
 
 
 _MARKED_START = re.compile(
-    r"(<p(?:>| [^<>]*>))\s*+(<(?:bold|italic|underline)(?: [^<>]*)?>(?:<(?:bold|italic)>)?)([^<>]{4,160})"
-    r"((?:</(?:bold|italic|underline)>){1,2})([.:]?)"
+    r"(<p(?:>| [^<>]*>))\s*+(<(?:bold|italic|underline)(?: [^<>]*)?>(?:<(?:bold|italic)>)?)"
+    r"((?:[^<>]|<italic>[^<>]*</italic>){4,160})((?:</(?:bold|italic|underline)>){1,2})([.:]?)"
     r"(?:\s*+(?=</p>\s*+<(?:p|list|disp-quote|disp-formula|table-wrap|fig)[ >])"
     r"|(\s++|—)(?=(?:<(?:italic|sc)(?: [^<>]*)?>)?[A-Z]))"
 )
 """A paragraph that begins with marked text; its last group is the blank, or dash, before other text."""
+_ITALIC_TAG = re.compile("</?italic>")
 _MAX_STOPPED_HEADING_WORDS: Final = 6
 """Words of a heading that is a paragraph and ends in a stop: "Species richness."."""
 _SENTENCE_OPENERS: Final = (
@@ -300,7 +301,7 @@ def frame_headings(text: str) -> str:
 
 def _frame_heading(start: re.Match[str]) -> str:
     tag, opening, content, closing, mark, gap = start.groups()
-    marked = _unescape(content).strip()
+    marked = _unescape(_ITALIC_TAG.sub("", content)).strip()
     if opening.count("<") != closing.count("<") or not is_title(marked.strip(" .:"), gap is None):
         return start[0]
     last = mark or marked[-1:]

@@ -380,7 +380,7 @@ def decide_by_rule(context: BoundaryContext) -> bool | None:
         return True  # grant 0905/Z/09/Z. D. J. Ode is
     if class_before == "sense" and class_after in ("Opener", "Opener,"):
         return True
-    if class_before in ("inner dot", "item", "number") and class_after == "mark":  # *p<0.05. **p<0.01
+    if class_before == "inner dot" and class_after == "mark":  # *p<0.05. **p<0.01
         return True
     if class_before == "target" and class_after in ("item", "number") and previous_class != "supplement":
         return False
@@ -441,7 +441,8 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
         return True
     if class_before in ("capital", "initials") and class_after == "variable":  # one to N. Y_i is
         return True
-    return True if class_before in ("capital", "initials", "dose") and class_after == "mark" else None
+    marked_classes = ("capital", "dose", "initials", "item", "number")  # in Table 1. *p<0.05
+    return True if class_before in marked_classes and class_after == "mark" else None
 
 
 def _decide_by_any_rule(context: BoundaryContext) -> bool | None:

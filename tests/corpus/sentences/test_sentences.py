@@ -316,7 +316,7 @@ def test_caches_are_bounded() -> None:
         "They nest in the Grey Mts.| The auks do not.| By Def. 3 and Prop. B, they do.",
         "It is Genus minor sp. nov.| Moreover, it is paid by Auk and Teva.| K.W. Ode reports fees.",
         "It is Genus alba, syn. n., in Repert. Spec. Nov. 15: 222.| Its hairs are on Abd. IV.",
-        "1b. Gulls nest.| 103. Auks (Syn. Genus alba) nest.| Q1. Do auks nest?| They nest in 103.| So.",
+        "1b. Gulls nest.| 103. Auks (Syn. Genus alba) nest.| Q1. Do they?| It is in 103.| So.",
         "2.1. Gulls nest.| 29.2. For terns, a nest is a hole.| It is 2.5.| The rest is 3.",
         "Step 1. Count the gulls.| Step 2. Count the eggs.| Repeat Step 1.| Then rest.",
     ],
