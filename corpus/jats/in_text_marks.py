@@ -149,6 +149,8 @@ _LOOSELY_GOVERNING_WORD = re.compile(
 """The same with a blank before the citation and :data:`_AFTER_NOUN` behind it; a number above the line after
 "and" is of the word before.
 """
+_CONJUNCTION = re.compile(r"(?<![\w-])(?:although|because|whereas|while)$")
+"""Words before a citation that is the subject of what follows: "while [6] described"."""
 _VERBS: Final = r"""(?:also\s|both\s|have\s|has\s|recently\s)?(?:are|demonstrate[ds]?|describe[ds]?
     |discuss(?:ed|es)?|evaluate[ds]?|find|found|give|has|have|introduce[ds]?|is|observed|present(?:ed|s)?|propose[ds]?
     |provide[ds]?|report(?:ed|s)?|reviewe?[ds]?|select|show(?:ed|s|n)?|stud(?:y|ied|ies)|suggest(?:ed|s)?
@@ -162,10 +164,10 @@ _AFTER_NOUN = re.compile(
 _SENTENCE_END = re.compile(r"(?:\A|(?:[a-z]{3}|[\d)\]])[.!?])\Z")
 _LAST_WORD_LIST: Final = """
     in by from of to with per than following after on see e.g eg example ref refs reference references and as
-    between like or unlike cf i.e at via under within
+    between like or unlike cf i.e at via under within although because whereas while
 """
 _LAST_WORDS: Final = frozenset(_LAST_WORD_LIST.split())
-"""Last words of :data:`_GOVERNING_WORD`, a fast prefilter."""
+"""Last words of these patterns, a fast prefilter."""
 _LOOKBACK_CHARACTERS: Final = 30
 _SECOND_COMMA = re.compile(r",\s*+(?=[,;]|\.(?!\.))")
 """A comma behind a citation that other punctuation follows: "gulls [5],. Terns", "gulls, [5], , terns"."""
@@ -352,8 +354,10 @@ def _is_governed(before: str, text: str, run: re.Match[str], end: int) -> bool:
     """Return True if a citation is the object of the words before it."""
     return _GOVERNING_WORD.search(before) is not None or (
         text[run.start() - 1].isspace()
-        and _LOOSELY_GOVERNING_WORD.search(before) is not None
-        and _AFTER_NOUN.match(text, end) is not None
+        and (
+            (_LOOSELY_GOVERNING_WORD.search(before) is not None and _AFTER_NOUN.match(text, end) is not None)
+            or (_CONJUNCTION.search(before) is not None and _VERB_AFTER_SUBJECT.match(text, end) is not None)
+        )
     )
 
 

@@ -367,7 +367,7 @@ def _append_explanation(element: etree._Element, pieces: TextPieces) -> None:
 
 
 _CLOSING_MARKS: Final = (",", ":", ";")
-_JOINING_MARKS: Final = (*_CLOSING_MARKS, " ", "–", "—", "=")
+_JOINING_MARKS: Final = (*_CLOSING_MARKS, " ", "\t", "–", "—", "=")
 
 
 def _append_alternatives(element: etree._Element, pieces: TextPieces) -> None:

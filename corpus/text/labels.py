@@ -102,6 +102,8 @@ _OPENING_LABEL = re.compile(
 )
 _DOTTED_LABEL = re.compile(r"\s([A-Z]{4,}(?: [A-Z]+)*)\.:\s")
 _WORD_CHARACTER = re.compile(r"[^\W_]")
+_NUMBER_BEFORE_LABEL = re.compile(r"[(\[]?\b(\d)[)\].]\s*\Z")
+_MAX_NUMBER_LENGTH: Final = 6
 
 
 def split_at_labels(text: str) -> list[tuple[str | None, str]] | None:
@@ -182,10 +184,22 @@ def _make_sections(
 ) -> list[tuple[str | None, str]] | None:
     if not labels:
         return None
-    parts: list[tuple[str | None, str]] = [(first_label, text[: labels[0].start()])]
-    for label, next_start in zip(labels, [*(label.start() for label in labels[1:]), len(text)], strict=True):
+    starts = _find_numbers(text, labels) or [label.start() for label in labels]
+    parts: list[tuple[str | None, str]] = [(first_label, text[: starts[0]])]
+    for label, next_start in zip(labels, [*starts[1:], len(text)], strict=True):
         parts.append((label[1], text[label.end() : next_start].strip()))
     return [part for part in parts if _WORD_CHARACTER.search(part[1])] or None
+
+
+def _find_numbers(text: str, labels: list[re.Match[str]]) -> list[int] | None:
+    """Return the offsets of the numbers that count labels, "(1) Background: ... (2) Methods:", or None."""
+    starts = []
+    for number, label in enumerate(labels, 1):
+        found = _NUMBER_BEFORE_LABEL.search(text, max(0, label.start() - _MAX_NUMBER_LENGTH), label.start())
+        if found is None or int(found[1]) != number:
+            return None
+        starts.append(found.start())
+    return starts
 
 
 def _find_unmarked_labels(text: str) -> list[re.Match[str]]:
