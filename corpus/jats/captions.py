@@ -160,7 +160,7 @@ _NUMBER: Final = r"(?> (?: (?: [a-z]{1,2} [.-]? )? \d+ (?: [.-] \d+ )? [a-z]? | 
 _LABEL_KIND: Final = r"""
     (?: (?: additional | supplementa (?:l|ry) | supporting | extended \s data | online | electronic | web
           | suppl? \.? | appendix | source | e ) \s? )?
-    (?: fig (?:ure)? s? | tables? | documents? | files? | data \s? (?:set|sheet)? s? | movies? | videos?
+    (?: fig (?:ure)? s? | tables? | documents? | files? | data \s? (?:set|sheet|file)? s? | movies? | videos?
       | audios? | texts? | box | figure \s supplements? | code | materials? | information | appendi (?:x|ces)
       | schemes? | notes? | protocols? | methods? | images? | presentations? | plates? | maps? | charts?
       | graphs? | multimedia \s components? )

@@ -117,6 +117,8 @@ _NUMERIC_ROUND_BRACKET, _NUMERIC_SQUARE_BRACKET = (
     for opening in (r"\(", r"\[")
 )
 """Most brackets by their first two characters."""
+_YEAR_BEFORE_CITATION = re.compile(rf"(?:19|20)\d\d[a-z]?[,;]\s*{CITATION_MARK}")
+"""In brackets: "Ode (2031, [5])"."""
 _INTRODUCTION_WORDS = re.compile(
     r"(?>[\W_]|\b(?:(?:for|in) (?:an? )?(?:\w+ )?(?:reviews?|examples?)|see|also|reviewed|in|by|and|or"
     r"|e\.?g|i\.?e|cf|refs?|references?)\b)*+",
@@ -250,7 +252,7 @@ def _clean_brackets(text: str, mark: str) -> str:
 def _clean_bracket(bracket: str) -> str:
     """Remove the citations of a bracket; return a mark if nothing else remains."""
     content = bracket[1:-1]
-    if (
+    if _YEAR_BEFORE_CITATION.match(content) is None and (
         has_only_citations(content)
         or _INTRODUCTION_WORDS.fullmatch(content)
         or _INITIALS_AND_CITATIONS.fullmatch(content)

@@ -241,7 +241,7 @@ _SUPPLEMENT_LEAD = re.compile(
     rf"""
     (?: the \s following (?: \s supporting \s information )? | {_SUPPLEMENT} ) \s
     (?: (?: is | are ) \s available (?: \s online )? | can \s be \s (?: accessed | downloaded | found ) )
-    \s at :? \s (?: https?:// | www\. ) \S+ \s
+    (?: \s at :? \s (?: https?:// | www\. ) \S+ | [.,:] ) \s
     (?= (?: supplementa (?:l|ry) \s )? (?: appendix | data (?: set )? | file | fig (?: ure | \. )? | movie
         | table | video ) s? \s? S?\d )
     """,

@@ -269,7 +269,7 @@ _MARKED_START = re.compile(
     r"(<p(?:>| [^<>]*>))\s*+(<(?:bold|italic|underline)(?: [^<>]*)?>(?:<(?:bold|italic)>)?)"
     r"((?:[^<>]|<italic>[^<>]*</italic>){4,160})((?:</(?:bold|italic|underline)>){1,2})([.:]?)"
     r"(?:\s*+(?=</p>\s*+<(?:p|list|disp-quote|disp-formula|table-wrap|fig)[ >])"
-    r"|(\s++|—)(?=(?:<(?:italic|sc)(?: [^<>]*)?>)?[A-Z]))"
+    r"|(\s++|—|&\#(?:819[45]|8201|160|x0*(?:200[239]|a0));\s*+)(?=(?:<(?:italic|sc)(?: [^<>]*)?>)?[A-Z]))"
 )
 """A paragraph that begins with marked text; its last group is the blank, or dash, before other text."""
 _ITALIC_TAG = re.compile("</?italic>")
@@ -339,7 +339,7 @@ _XREF = re.compile(
     r"(?:([^<>]*)|<sup>([^<>]*)</sup>)</xref>"
 )
 _SUPERSCRIPT = re.compile(r"<sup>([^<>]*)</sup>")
-_SUPERSCRIPT_NUMBER = re.compile(r"<sup>(\s*+\d[^<>]*)</sup>")
+_SUPERSCRIPT_NUMBER = re.compile(r"<sup>(\s*+\(?\d[^<>]*)</sup>")
 _TAG_BEFORE_NOTE = re.compile(r"<(?!(?:xref|label)\b)[^<>]*>")
 _MAX_TAG_LENGTH: Final = 300
 _NUMBER_AFTER_TAG = re.compile(r">[\d.,xX]*$")

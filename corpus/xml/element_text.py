@@ -212,7 +212,9 @@ def mark_exponents(xml: str) -> str:
 # Citations: superscript numbers after a word or a stop that are no exponent, isotope, charge, ordinal or
 # chemical. ``adults<sup>1,2</sup>``, ``as was seen.<sup>4</sup> They``.
 
-_CITATION_NUMBERS = re.compile(r"\s*+\d{1,3}(?:\s*+[,;–—‐‑−-]\s*+\d{1,3})*+\s*+")
+_CITATION_NUMBERS = re.compile(
+    r"\s*+(?:\d{1,3}(?:\s*+[,;–—‐‑−-]\s*+\d{1,3})*+|\(\d{1,3}(?:\s*+[,;–—‐‑−-]\s*+\d{1,3})*+\))\s*+"
+)
 _CITED_WORD = re.compile(r"(?:\A|[\s(“‘\"'’-])([^\W\d_][a-zà-ÿ]{2,40})\Z")
 _CITED_STOP = re.compile(r"(?:(?:[^\W\d_]{3}|[a-z]\))[.,;:!?][”’\"']?|[a-zà-ÿ]{3}[”’\"'])\Z")
 _CITED_BRACKET = re.compile(r"(?:[a-zà-ÿ]{3}|[A-Z]{3})\)\Z")
@@ -249,7 +251,8 @@ def is_citation(superscript: re.Match[str]) -> bool:
     last_character = xml[start - 1 : start]
     if last_character == "(":  # nests(<sup>1</sup>)
         word = xml[max(0, start - 1 - _MIN_CITED_WORD) : start - 1]
-        return word.isalpha() and word.islower() and xml[end : end + 1] in (")", ",")
+        is_word = (word.isalpha() and word.islower()) or word.endswith(" al.")
+        return is_word and xml[end : end + 1] in (")", ",")
     if last_character in (" ", ",") and xml.endswith(("</sup>, ", "</sup>,"), 0, start):
         return xml[end : end + 1] in (")", ",")
     if last_character.isdigit() or last_character in ("", ">", " ", "\n"):
@@ -264,7 +267,7 @@ def is_citation(superscript: re.Match[str]) -> bool:
         before = _TAG.sub("<", _FORMATTING_TAG.sub("", before))
     if "&" in before:
         before = html.unescape(before)
-    number = superscript[1].strip()
+    number = superscript[1].strip(" \t\n()")
     is_list = not number.isdigit()
     if last_character.isalpha():
         return _is_cited_word(before, number, is_list, xml[end : end + 1])

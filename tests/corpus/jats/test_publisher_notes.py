@@ -163,7 +163,6 @@ PROSE = [
     "Data are available under the terms of the Creative Commons Zero waiver.",
     "This article is based on interviews with keepers of lighthouses.",
     "Supplementary food was available online to keepers of gulls.",
-    "The following are available online: Table S1: Nests; Figure S2: Eggs.",
     "The raw counts are found in Supplementary Table S2.",
     "We thank the handling editor and the reviewers.",
     "Copyright law protects the songs of gulls.",

@@ -313,7 +313,7 @@ def test_caches_are_bounded() -> None:
         "It is in Birds, pl. 12, figs 3–4, tab. IV and pag. 7 of Gull Hist. Soc. 9: 2 (ed. 2, pls 5).",
         "Lima: Dpto. Norte, Mpio. Costa, Sta. Rosa, Fca. Alta, Roe s.n. (K), Leg. Ode; Roe det. 1920.",
         "We name Genus minor nom. n. of sg. Alter.| It has Genus alba Mart. (Poaceae) by Red Riv. Bridge.",
-        "They nest in the Grey Mts.| The auks do not.| By Def. 3 and Prop. B, they do.",
+        "It is of eqn. (1) and so on.| They nest in the Grey Mts.| They do not.| By Def. 3 and Prop. B, yes.",
         "It is Genus minor sp. nov.| Moreover, it is paid by Auk and Teva.| K.W. Ode reports fees.",
         "It is Genus alba, syn. n., in Repert. Spec. Nov. 15: 222.| Its hairs are on Abd. IV.",
         "1b. Gulls nest.| 103. Auks (Syn. Genus alba) nest.| Q1. Do they?| It is in 103.| So.",
