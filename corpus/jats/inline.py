@@ -62,6 +62,11 @@ _WORDS_AFTER_SYMBOL = re.compile(
     rf"|[=<>≤≥≈])\s|\s?\[{CITATION_MARK}"
 )
 """Words around a graphic that is the noun of its sentence; keys of legends and logos have others."""
+_CLAUSE_BEFORE_SYMBOL = re.compile(r"[a-zα-ω,:][ \t\n]+\Z")
+_CLAUSE_AFTER_SYMBOL = re.compile(r"\s*(?:[^\w\s]|\Z|(?:and|are|for|in|is|or|then|where|which|with)\b)")
+"""What is behind a symbol after a comma, colon or "and"; the key of a legend has its name there."""
+_KEY_ELEMENTS: Final = ("caption", "fn", "table-wrap", "fig", "bio", "title")
+"""Elements with pictures that are keys: "gulls ▣, terns ▣"; in the text of a section they are symbols."""
 _NUMBERED_ITEM_NAME = re.compile(
     r"\b(?:fig|figs|figure|figures|table|tables|eq|eqs|equation|section|box|file|part|step)\.?\s*[(\[]?$",
     re.I,
@@ -202,8 +207,18 @@ def _append_inline_graphic(graphic: etree._Element, pieces: TextPieces) -> None:
         _WORD_BEFORE_SYMBOL.search(before)
         or _WORDS_AFTER_SYMBOL.match(tail)
         or (tail.strip() == "[" and _is_numeric_xref(graphic.getnext()))
+        or (_is_in_clause(before, tail) and next(graphic.iterancestors(*_KEY_ELEMENTS), None) is None)
     )
     pieces.append(FORMULA_MARK if is_symbol else REMOVAL_MARK)
+
+
+def _is_in_clause(before: str, after: str) -> bool:
+    """Return True if a graphic is between the words of a clause."""
+    if not _CLAUSE_BEFORE_SYMBOL.search(before):
+        return False
+    return not before.rstrip().endswith((",", ":", " and", " or")) or (
+        _CLAUSE_AFTER_SYMBOL.match(after) is not None
+    )
 
 
 def _is_numeric_xref(element: etree._Element | None) -> bool:

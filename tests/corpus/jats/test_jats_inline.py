@@ -203,6 +203,10 @@ PICTURE = "<inline-graphic xlink:href='a.png'/>"
         (f"gulls (i.e. {PICTURE} which predicts {PICTURE}.", "gulls (i.e. [F] which predicts [F]."),
         ("where <private-char/> is", "where [F] is"),
         (f"on cliffs. {PICTURE} [{build_xref('3')}], {PICTURE} [{build_xref('4')}]", "on cliffs. [F], [F]"),
+        (
+            f"for a {PICTURE}, cue {PICTURE} flies (as V = 0, {PICTURE} and E",
+            "for a [F], cue [F] flies (as V = 0, [F] and E",
+        ),
         # Pictures and keys of legends are no nouns.
         (f"cold ({PICTURE}), warm ({PICTURE})", "cold, warm"),
         (f"colours: {PICTURE} gulls, {PICTURE} terns, and {PICTURE} auks", "colours: gulls, terns, and auks"),
