@@ -225,6 +225,7 @@ _SUPPLEMENT_NOTE = re.compile(
       | the \s online- \s? only \s data \s supplement \s is \s available \s with \s this \s article
       | (?: additional \s )? online \s content \s is \s viewable \s at \b
       | is \s available \s for \s this \s paper \s at \s \S+ $
+      | supplemental \s digital \s content \s is \s available \s for \s this \s article \W* $
       | the \s following \s online \s material \s is \s available \s for \s this \s article \W* $
       | this \s material \s is \s available \s as \s part \s of \s the \s online \s article
       | (?: supplementary \s (?: information | pdf \s file ) | extra \s material ) \s supplied \s by \s

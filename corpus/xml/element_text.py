@@ -237,6 +237,8 @@ _RESIDUES: Final = frozenset(_RESIDUE_LIST.split())
 _FORMATTING_TAG = re.compile("</?(?:italic|bold|i|b)>")
 _CONTEXT_CHARACTERS: Final = 60
 _MIN_CITED_WORD: Final = 4
+_CITED_LATIN: Final = ("al.</italic>", "silico</italic>", "situ</italic>", "vitro</italic>", "vivo</italic>")
+"""Words in italics that are no names of genes."""
 """Letters of a word with one number; those of three letters are units, residues, symbols and functions."""
 
 
@@ -255,6 +257,8 @@ def is_citation(superscript: re.Match[str]) -> bool:
         return is_word and xml[end : end + 1] in (")", ",")
     if last_character in (" ", ",") and xml.endswith(("</sup>, ", "</sup>,"), 0, start):
         return xml[end : end + 1] in (")", ",")
+    if xml.endswith(_CITED_LATIN, 0, start):
+        return _AFTER_CITATION.match(xml, end) is not None
     if last_character.isdigit() or last_character in ("", ">", " ", "\n"):
         return False
     if _AFTER_CITATION.match(xml, end) is None:
