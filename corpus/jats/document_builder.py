@@ -232,6 +232,7 @@ class ArticleDocumentBuilder:
         for label, text in self._cleaner.clean_abstract(sections, removed_characters, keeps_citations):
             if text := collapse_whitespace(text):
                 label = collapse_whitespace(label) if label else ""
+                label = "" if label == parent_heading else label
                 yield (
                     f"{parent_heading}{HEADING_SEPARATOR}{label}" if label else parent_heading,
                     label or parent_heading,

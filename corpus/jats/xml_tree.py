@@ -197,7 +197,7 @@ _MOLAR = re.compile(rf"(?<=[;mnpfμµ\s]){_SMALL_M}")
 _CONFIGURATION = re.compile(
     r"""
     (?: d | l | dl )
-    (?= (?: </sc>, \s? <sc>l )? (?: -</sc> | </sc> (?: [-‐‑] | &\#x0{0,2}201[01]; ) )
+    (?= (?: </sc>, \s? <sc>l )? (?: -</sc> | </sc> (?: [-‐‑] | &\#(?: x0{0,2}201[01] | 820[89] ); ) )
         (?: \s? [(<]? [A-Za-z] | [/)] ) )
     """,
     re.VERBOSE,

@@ -389,7 +389,13 @@ def decide_by_rule(context: BoundaryContext) -> bool | None:
     if class_before == "letter" and class_after in ("Adverb,", "Opener,") and not position:
         return True  # for any i. However,
     if class_before == "company" and not position:
-        is_sentence = class_beyond == "small" and class_after in ("Opener", "Word", "Name", "epithet")
+        is_sentence = class_beyond == "small" and class_after in (
+            "Opener",
+            "Word",
+            "Name",
+            "epithet",
+            "ACRONYM",
+        )
         names_people = class_after == "initials" and class_beyond == "initial"  # Ltd. J.D., K.R. and A.C.
         return True if is_sentence or names_people or class_after in ("Dr", "Drs") else None
     if class_before == "capital" and class_after == "Figure" and class_beyond == "number" and not position:

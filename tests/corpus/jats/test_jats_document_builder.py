@@ -256,6 +256,17 @@ def test_abstract_is_cleaned_as_in_pubmed() -> None:
     assert any("All rights reserved" in sentence for sentence in uncleaned.sentences)
 
 
+def test_label_of_an_abstract_that_repeats_its_heading_is_dropped() -> None:
+    blocks = [
+        TextBlock("abstract", ("Abstract", "Abstract"), "Abstract: Mice sleep well."),
+        TextBlock("abstract", ("Abstract", "Aim"), "Aim: Mice eat well."),
+    ]
+    assert list_sections(build_document(blocks)) == [
+        ("Abstract", ["Mice sleep well."]),
+        ("Abstract > Aim", ["Mice eat well."]),
+    ]
+
+
 def test_title_headings_and_text_are_cleaned() -> None:
     blocks = [
         TextBlock("title", (), "Sl\u00adeep"),

@@ -319,6 +319,7 @@ def test_caches_are_bounded() -> None:
         "1b. Gulls nest.| 103. Auks (Syn. Genus alba) nest.| Q1. Do they?| It is in 103.| So.",
         "2.1. Gulls nest.| 29.2. For terns, a nest is a hole.| It is 2.5.| The rest is 3.",
         "Step 1. Count the gulls.| Step 2. Count the eggs.| Repeat Step 1.| Then rest.",
+        "Ode holds stock in Auk, Inc.| GN declared no interests.| It is by Ode et-al. (2010) of Auk Co.",
     ],
 )
 def test_boundaries_that_annotated_texts_do_not_teach(marked: str) -> None:
