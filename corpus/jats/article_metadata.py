@@ -545,8 +545,12 @@ def _read_agency(source: etree._Element | None) -> str | None:
     return _one_line_text(source if institution is None else institution) or None
 
 
-_ABSTRACT_TYPES: Final = frozenset({"", "abstract", "normal", "structured", "section"})
+_ABSTRACT_TYPES: Final = frozenset(
+    {"", "abstract", "normal", "structured", "unstructured", "section", "main", "primary", "standard"}
+)
 """Values of ``abstract-type`` of the main abstract."""
+_ONLY_ABSTRACT_TYPES: Final = frozenset({"short", "summary", "executive-summary"})
+"""Values of ``abstract-type`` of the main abstract where an article has no other abstract."""
 
 
 def find_main_abstract(abstracts: Iterable[etree._Element], language: str) -> etree._Element | None:
@@ -556,9 +560,10 @@ def find_main_abstract(abstracts: Iterable[etree._Element], language: str) -> et
         abstracts: each ``abstract`` and ``trans-abstract`` of an article, in order.
         language: MARC code of the article's language.
     """
-    candidates = [
-        element for element in abstracts if (element.get("abstract-type") or "").lower() in _ABSTRACT_TYPES
-    ]
+    abstracts = list(abstracts)
+    has_one = sum(element.tag == "abstract" for element in abstracts) == 1
+    types = _ABSTRACT_TYPES | _ONLY_ABSTRACT_TYPES if has_one else _ABSTRACT_TYPES
+    candidates = [element for element in abstracts if (element.get("abstract-type") or "").lower() in types]
     first = next((element for element in candidates if element.tag == "abstract"), None)
     if first is not None and not is_translated(first, language):
         return first

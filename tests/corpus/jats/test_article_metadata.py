@@ -147,8 +147,8 @@ def test_group_of_authors_is_named_without_its_members() -> None:
 
 def test_paragraphs_of_other_abstracts_are_apart() -> None:
     sections = "<sec><title>Aim</title><p>One, <italic>two</italic>.</p></sec><p>Three.</p>"
-    columns = parse_columns(f'<abstract abstract-type="summary"><title>Summary</title>{sections}</abstract>')
-    assert columns.other_abstracts == (AbstractText("summary", None, "Summary Aim One, two. Three."),)
+    columns = parse_columns(f'<abstract abstract-type="teaser"><title>Summary</title>{sections}</abstract>')
+    assert columns.other_abstracts == (AbstractText("teaser", None, "Summary Aim One, two. Three."),)
 
 
 def test_grant_of_several_recipients_is_one() -> None:

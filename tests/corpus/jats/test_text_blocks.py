@@ -164,6 +164,27 @@ ARTICLES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
             ("translated-abstract", "Abstract", "5"),
         ],
     ),
+    "type of a main abstract": (
+        build_front(
+            "<abstract abstract-type='toc'><p>1</p></abstract>"
+            "<abstract abstract-type='Unstructured'><p>2</p></abstract>"
+        ),
+        [("other-abstract", "Toc", "1"), ("abstract", "Abstract", "2")],
+    ),
+    "summary that is the only abstract": (
+        build_front(
+            "<abstract abstract-type='short'><p>1</p></abstract>"
+            "<trans-abstract xml:lang='fr'><p>2</p></trans-abstract>"
+        ),
+        [("abstract", "Abstract", "1"), ("translated-abstract", "Abstract", "2")],
+    ),
+    "summary of an article without an abstract of its own type": (
+        build_front(
+            "<abstract abstract-type='short'><p>1</p></abstract>"
+            "<abstract abstract-type='toc'><p>2</p></abstract>"
+        ),
+        [("summary", "Short", "1"), ("other-abstract", "Toc", "2")],
+    ),
     "notes of authors: only boilerplate about the work": (
         build_front(
             "<author-notes><corresp>ode@example.org</corresp><fn fn-type='present-address'><p>Oslo</p></fn>"
