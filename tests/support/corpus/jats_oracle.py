@@ -223,7 +223,11 @@ def read_columns(xml: bytes) -> dict[str, Any]:
     references = root.xpath(
         "//ref-list//pub-id[@pub-id-type='pmid'][not(ancestor::sub-article|ancestor::response)]"
     )
-    abstracts = root.xpath("front/article-meta/abstract[@abstract-type!='' and @abstract-type!='normal']")
+    abstracts = [
+        node
+        for node in root.xpath("front/article-meta/abstract[@abstract-type!='']")
+        if node.get("abstract-type") not in ("normal", "primary")
+    ]
     abstracts += root.xpath("front/article-meta/trans-abstract")  # no real one is in the article's language
     return {
         "journal_abbreviation": journal_id("iso-abbrev") or journal_id("nlm-ta"),
