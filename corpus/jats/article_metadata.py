@@ -556,6 +556,8 @@ _ONLY_ABSTRACT_TYPES: Final = frozenset({"short", "summary", "executive-summary"
 def find_main_abstract(abstracts: Iterable[etree._Element], language: str) -> etree._Element | None:
     """Return the abstract in the article's own language, whatever its place, else the first, or None.
 
+    A summary is the main abstract only where the article has one ``abstract``.
+
     Args:
         abstracts: each ``abstract`` and ``trans-abstract`` of an article, in order.
         language: MARC code of the article's language.

@@ -108,9 +108,10 @@ FLOAT_ELEMENTS: Final = tuple(
     name for name, treatment in TREATMENTS.items() if treatment == "part caption, a float"
 )
 """Elements with a caption, whose label is a heading."""
-_TITLE_LABEL_PARENTS: Final = """
-    abstract ack boxed-text fn list list-item notes sec statement trans-abstract
-    {http://www.plazi.org/taxpub}nomenclature
+TAXPUB: Final = "{http://www.plazi.org/taxpub}"
+"""Namespace of TaxPub, the elements of taxonomic treatments."""
+_TITLE_LABEL_PARENTS: Final = f"""
+    abstract ack boxed-text fn list list-item notes sec statement trans-abstract {TAXPUB}nomenclature
 """
 _ELEMENTS_WITH_TITLE_LABELS: Final = frozenset(_TITLE_LABEL_PARENTS.split())
 _LABEL_WORD = re.compile(r"(?![ivxlc]+\b)[^\W\d_]{4}", re.IGNORECASE)

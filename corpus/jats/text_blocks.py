@@ -24,7 +24,7 @@ from bioshards.corpus.jats import (
     text_rules,
 )
 from bioshards.corpus.jats.article_metadata import find_main_abstract, is_translated
-from bioshards.corpus.jats.elements import DroppedText
+from bioshards.corpus.jats.elements import TAXPUB, DroppedText
 from bioshards.corpus.jats.filters import (
     REFERENCES_PART,
     PmcConfig,
@@ -112,7 +112,6 @@ _REPEATING_SECTIONS: Final = ("associated-data", "Abstract")
 _ROW_ELEMENTS: Final = ("tbody", "tr")
 _PARAGRAPH_END: Final = "\0"
 """Character that no XML has, where a paragraph of HTML that came as text ends."""
-_TAXPUB: Final = "{http://www.plazi.org/taxpub}"
 _ACKNOWLEDGEMENTS_TITLE: Final = re.compile(r"[\W\d]*acknowledge?ments?\W*", re.IGNORECASE)
 
 
@@ -753,7 +752,7 @@ _HANDLERS: Final[dict[object, Callable[[_ArticleWalker, etree._Element, str, Hea
         (_ArticleWalker._add_footnote, "fn"),
         (_ArticleWalker._walk_glossary, "glossary"),
         (_ArticleWalker._add_array, "array"),
-        (_ArticleWalker._add_nomenclature, f"{_TAXPUB}nomenclature {_TAXPUB}nomenclature-citation"),
+        (_ArticleWalker._add_nomenclature, f"{TAXPUB}nomenclature {TAXPUB}nomenclature-citation"),
         (_ArticleWalker._add_verses, "verse-group"),
         (_ArticleWalker._add_speech, "speech"),
         (_ArticleWalker._walk_appendix, "app"),
@@ -762,7 +761,7 @@ _HANDLERS: Final[dict[object, Callable[[_ArticleWalker, etree._Element, str, Hea
         (_ArticleWalker._walk_first_alternative, "alternatives block-alternatives"),
         (
             _ArticleWalker._walk_unknown,
-            f"disp-quote question-wrap question answer {_TAXPUB}nomenclature-citation-list",
+            f"disp-quote question-wrap question answer {TAXPUB}nomenclature-citation-list",
         ),
         (_ArticleWalker._walk_statement, "statement"),
     )

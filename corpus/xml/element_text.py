@@ -237,9 +237,9 @@ _RESIDUES: Final = frozenset(_RESIDUE_LIST.split())
 _FORMATTING_TAG = re.compile("</?(?:italic|bold|i|b)>")
 _CONTEXT_CHARACTERS: Final = 60
 _MIN_CITED_WORD: Final = 4
-_CITED_LATIN: Final = ("al.</italic>", "silico</italic>", "situ</italic>", "vitro</italic>", "vivo</italic>")
-"""Words in italics that are no names of genes."""
 """Letters of a word with one number; those of three letters are units, residues, symbols and functions."""
+_CITED_LATIN: Final = ("al.</italic>", "silico</italic>", "situ</italic>", "vitro</italic>", "vivo</italic>")
+"""Latin words in italics that may have a citation; other words in italics are names of genes."""
 
 
 def is_citation(superscript: re.Match[str]) -> bool:
