@@ -5,7 +5,6 @@ What a command needs is imported by its function, so that ``--help`` does not wa
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -122,11 +121,10 @@ def export(options: ExportOptions) -> int:
             print(path)
         return OK
     separator = ""
-    with contextlib.closing(batches):  # a thread of Arrow that reads on when the process ends aborts it
-        for batch in batches:
-            text = format_documents(batch, options.format)
-            write_data(separator + (text.removesuffix("\n") if is_text else text))
-            separator = "\n" if is_text else ""
+    for batch in batches:
+        text = format_documents(batch, options.format)
+        write_data(separator + (text.removesuffix("\n") if is_text else text))
+        separator = "\n" if is_text else ""
     return OK
 
 

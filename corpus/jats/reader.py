@@ -178,7 +178,8 @@ def _read_article_list(storage: Storage, source: SourceFile) -> list[_ArticleFil
     columns = [*ListedMetadata._fields, "file"]
     with open_source(storage, source.path) as file:
         try:
-            parquet = pq.ParquetFile(file)
+            # A thread of Arrow that lets go of a Python file while the process ends aborts the process.
+            parquet = pq.ParquetFile(file, pre_buffer=False)
             groups = range(parquet.num_row_groups)
             check_ratio(source.size, sum(parquet.metadata.row_group(i).total_byte_size for i in groups))
             rows = parquet.read(columns).select(columns).to_pylist()

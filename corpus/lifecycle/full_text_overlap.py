@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -271,9 +271,7 @@ def read(storage: Storage, folder: str, abstracts_folder: str) -> pa.Table:
     return table
 
 
-def exclude_ids(
-    documents: Iterable[pa.RecordBatch], ids: pa.ChunkedArray
-) -> Generator[pa.RecordBatch, None, None]:
+def exclude_ids(documents: Iterable[pa.RecordBatch], ids: pa.ChunkedArray) -> Iterator[pa.RecordBatch]:
     """Yield the documents without those of the given ids.
 
     Args:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -162,7 +162,7 @@ def read_documents_manifest(
 
 def read_directory(
     storage: Storage, folder: str, columns: Sequence[str] | None = None
-) -> Generator[pa.RecordBatch, None, None]:
+) -> Iterator[pa.RecordBatch]:
     """Yield all record batches of a finished directory, in the order of its shards.
 
     Args:
@@ -272,6 +272,7 @@ def read_file(storage: Storage, path: str, columns: Sequence[str] | None = None)
 
 def _open_parquet(file: object) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(file, page_checksum_verification=True)
+        # A thread of Arrow that lets go of a Python file while the process ends aborts the process.
+        return pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
     except UnicodeDecodeError as error:  # a name of a column
         raise pa.ArrowInvalid(f"its footer is damaged: {error}") from error

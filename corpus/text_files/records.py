@@ -242,7 +242,8 @@ def _iter_parquet(file: BinaryIO, config: TextFilesConfig, size: int) -> Iterato
     """Yield the rows of a Parquet file, of which only the columns of the fields are read."""
     number = 0
     try:
-        parquet = pq.ParquetFile(file, buffer_size=1 << 20)
+        # A thread of Arrow that lets go of a Python file while the process ends aborts the process.
+        parquet = pq.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False)
         columns = _select_columns(parquet.schema_arrow.names, config)
         for index in range(parquet.num_row_groups):
             group_bytes = _check_row_group(parquet.metadata.row_group(index), index, columns)

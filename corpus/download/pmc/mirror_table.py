@@ -31,7 +31,8 @@ def open_table(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
     """
     try:
         with storage.open(path) as file:
-            yield pq.ParquetFile(file, page_checksum_verification=True)
+            # A thread of Arrow that lets go of a Python file while the process ends aborts the process.
+            yield pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
     except (FileNotFoundError, TransientStorageError):
         raise
     except (pa.ArrowException, OSError, LookupError, TypeError, ValueError) as error:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 import random
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, BinaryIO, cast, get_type_hints
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bioshards.corpus.document import ArticleColumns, Document
+from bioshards.corpus.download.pmc import mirror_table
 from bioshards.corpus.manifest import ManifestError, Shard
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.shards import document_schema, document_shards
@@ -28,6 +31,7 @@ from tests.support.hypothesis_profiles import examples
 from tests.support.outputs import load_manifest, save_manifest
 
 FILES = LocalStorage()
+TABLE = pa.table({"id": ["1", "2", "3"], "file": ["a", "b", "c"]})
 LIST_OF_STRINGS = "list<item: string>"
 EXPECTED_COLUMN_TYPES = {
     "journal_abbreviation": "string",
@@ -294,6 +298,37 @@ def test_row_groups_are_read_one_by_one(tmp_path: Path, monkeypatch: pytest.Monk
     [shard] = write_shards(tmp_path, make_large_batches(10))
     batches = list(document_shards.read_file(FILES, str(tmp_path / shard.file)))
     assert [batch.num_rows for batch in batches] == [2] * 5
+
+
+class ThreadRecordingFile(io.FileIO):
+    """A file that records the threads that read it."""
+
+    threads: set[int]
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.threads.add(threading.get_ident())
+        return super().read(size) or b""
+
+
+class ThreadRecordingStorage(LocalStorage):
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[int] = set()
+
+    def open(self, path: str) -> BinaryIO:
+        file = ThreadRecordingFile(path)
+        file.threads = self.threads
+        return cast(BinaryIO, file)
+
+
+def test_only_the_calling_thread_reads(tmp_path: Path) -> None:
+    """A thread of Arrow that releases a Python file while the process ends aborts it, once in 200 times."""
+    [shard] = write_shards(tmp_path, make_batches(8))
+    mirror_table.write_table(FILES, str(tmp_path / "table"), TABLE)
+    storage = ThreadRecordingStorage()
+    assert len(list(document_shards.read_file(storage, str(tmp_path / shard.file)))) > 0
+    assert len(mirror_table.read_table(storage, str(tmp_path / "table"), TABLE.schema)) == 3
+    assert storage.threads == {threading.get_ident()}
 
 
 # Directories
