@@ -78,6 +78,7 @@ def build_xref(number: str) -> str:
         ),
         ("the <abbrev>WHO<def><p>World Health</p></def></abbrev> says", "the WHO (World Health) says"),
         ("<abbrev>MB<def><p>\tMuseum of Birds.</p></def></abbrev>", "MB Museum of Birds."),
+        ("<abbrev><def><p>Museum of Birds</p></def>MB</abbrev>", "Museum of Birds MB"),
         ("as <alternatives><inline-graphic/><textual-form>α</textual-form></alternatives>, so", "as α, so"),
         ("a<styled-content><p>b</p><p>c</p></styled-content>, d", "a b c, d"),
         ("the <name><surname>Ode</surname><given-names>A</given-names></name>", "the Ode A"),
