@@ -373,9 +373,7 @@ def _append_explanation(element: etree._Element, pieces: TextPieces) -> None:
     parent, paragraph = element.getparent(), element.find("p")
     written = "" if paragraph is None else _join_marked_text(paragraph)
     if parent is not None and parent[0] is element and not (parent.text or "").strip():
-        following = (element.tail or "").lstrip()[:1]
-        is_apart = written.endswith(" ") or following == "(" or following.isalnum()
-        pieces.append(f"{text} " if is_apart else text)
+        pieces += (text, WORD_GAP)
     elif written.startswith(_JOINING_MARKS):
         pieces.append(text if written.startswith(_CLOSING_MARKS) else f" {text}")
     else:
