@@ -23,6 +23,7 @@ from bioshards.corpus.jats.in_text_marks import (
     NOTE_FRAME,
     REMOVAL_MARK,
 )
+from bioshards.corpus.jats.xml_tree import XLINK_HREF
 from bioshards.corpus.mathml import MATHML_NAMESPACE
 from bioshards.corpus.sentences import collapse_whitespace
 from bioshards.corpus.xml import element_text
@@ -45,6 +46,7 @@ _REMOVED_XREF_TAG: Final = "vanishing-xref"
 _KEPT_XREF_TAG: Final = "kept-xref"
 _MAX_FOOTNOTE_MARK_LENGTH: Final = 3  # characters of a footnote's number or symbol
 _LOOKBACK_CHARACTERS: Final = 20
+_WEB: Final = ("http:", "https:", "ftp:")
 _LOOKBACK_PIECES: Final = 8
 _FOOTNOTE_WORD = re.compile(r"\b(?:foot)?notes?\s*+[(\[]?\s*+$", re.I)
 """Text before a footnote's mark that is a word of its sentence: "see footnote a"."""
@@ -54,7 +56,7 @@ A script after it stays apart, unlike one after a line break of the XML, which n
 """
 _WORD_BEFORE_SYMBOL = re.compile(
     r"(?:\b(?:an?|all|at|because|between|by|equals?|every|for|from|given|if|in|is|let|of|some|than|that|the"
-    r"|time|to|value|values|when|where|with|predicts?)|\bi\.e\.|[=<>≤≥≈+×])[ \t\n]+\Z",
+    r"|time|to|value|values|via|when|where|with|predicts?)|\bi\.e\.|[=<>≤≥≈+×])[ \t\n]+\Z",
     re.IGNORECASE,
 )
 _WORDS_AFTER_SYMBOL = re.compile(
@@ -231,8 +233,14 @@ def _is_numeric_xref(element: etree._Element | None) -> bool:
 
 
 def _append_link(link: etree._Element, pieces: TextPieces) -> None:
-    """Append the text of a link, or a mark if it has none."""
-    pieces.append(_join_marked_text(link) or REMOVAL_MARK)
+    """Append the text of a link; if it has none, its address where the sentence needs it, or a mark."""
+    text = _join_marked_text(link)
+    if not text:
+        address = link.get(XLINK_HREF, "").strip()
+        before = "".join(pieces[-_LOOKBACK_PIECES:])[-_LOOKBACK_CHARACTERS:]
+        is_object = address.startswith(_WEB) and in_text_marks.governs_address(before)
+        text = address if is_object else REMOVAL_MARK
+    pieces.append(text)
 
 
 def _append_blank(_: etree._Element, pieces: TextPieces) -> None:
@@ -287,12 +295,13 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
     if _may_start_note(element, text, pieces):
         pieces.append(f"{NOTE_FRAME}{text}{NOTE_FRAME}")
         return
+    if pieces and in_text_marks.may_point_to_note(text, pieces[-1]):
+        if pieces[-1].endswith("."):  # Eggs.<sup>b</sup>Of these
+            pieces.append(" ")
+        return
     if pieces and next(element.iterancestors("table-wrap"), None) is not None:
-        if in_text_marks.may_point_to_note(text, pieces[-1]) or in_text_marks.may_open_note(
-            text, pieces[-1], element.tail or ""
-        ):
-            if pieces[-1].endswith("."):  # Eggs.<sup>b</sup>Of these
-                pieces.append(" ")
+        if in_text_marks.may_open_note(text, pieces[-1], element.tail or ""):
+            pieces.append(" ")
             return
         is_at_end = element.tail == "." and element.getnext() is None
         if is_at_end and in_text_marks.may_end_caption(text, pieces[-1]):

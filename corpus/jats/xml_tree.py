@@ -342,7 +342,7 @@ _SUPERSCRIPT = re.compile(r"<sup>([^<>]*)</sup>")
 _SUPERSCRIPT_NUMBER = re.compile(r"<sup>(\s*+\(?\d[^<>]*)</sup>")
 _TAG_BEFORE_NOTE = re.compile(r"<(?!(?:xref|label)\b)[^<>]*>")
 _MAX_TAG_LENGTH: Final = 300
-_NUMBER_AFTER_TAG = re.compile(r">[\d.,xX]*$")
+_NUMBER_AFTER_TAG = re.compile(r">[\d.,xX]*e?$")
 
 _TEXT_XREF_TYPE_LIST: Final = """
     fig table supplementary-material media sec disp-formula app boxed-text table-wrap video scheme
@@ -436,8 +436,8 @@ def _flatten_superscript(superscript: re.Match[str]) -> str:
         and in_text_marks.may_end_caption(text, xml[max(0, start - in_text_marks.MIN_NOTED_WORD - 1) : start])
     ):
         return superscript[0]
-    # Most are of units, cm<sup>2</sup>; x is a sign of multiplication.
-    if (last_character in "xX" or not last_character.isalpha()) and element_text.may_be_exponent(text):
+    # Most are of units, cm<sup>2</sup>; x is a sign of multiplication, e a base.
+    if (last_character in "xXe" or not last_character.isalpha()) and element_text.may_be_exponent(text):
         before = xml[max(0, start - element_text.LOOKBACK_CHARACTERS) : start]
         if _NUMBER_AFTER_TAG.search(before):  # the base may begin in another element
             return superscript[0]

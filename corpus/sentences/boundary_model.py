@@ -422,6 +422,10 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
         return False
     if class_before == "genus" and class_after == "epithet":  # Ae. Aegypti
         return False
+    if class_before == "initials" and class_after in ("Name", "Word") and class_beyond == "none":
+        return False  # thanks to P.L. Ode.
+    if class_before in ("capital", "initials") and class_after == "Adverb," and not position:
+        return True  # eggs in Q. Correspondingly,
     if previous_class == "ex" and class_before in ("capital", "initials") and class_after in ("Name", "Word"):
         return False  # Genus minor Hill ex K. Ode
     if class_before == "zero" and class_after in ("number", "amount"):  # p<0. 05

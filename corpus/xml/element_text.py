@@ -137,6 +137,9 @@ _MINUS: Final = "[−–‐‑-]"
 _NUMBER = re.compile(rf"\s*(?:{_MINUS}\s?)?\d{{1,4}}(?:\.\d+|{_MINUS}\d{{1,2}})?\s*")
 _FOLD_CHANGE = re.compile(rf"\s*{_MINUS}\s?(?:[Δ∆△]{{1,2}}|DD?)C[TtQqPp]\s*")
 """The exponent of 2 in the formula of relative expression, 2^−ΔΔCt."""
+_NEGATIVE_POWER = re.compile(rf"\s*{_MINUS}\s?[\w(].*")
+"""An exponent of 10 or e that is an expression: e^−kt, 10^−x."""
+_NATURAL_BASE = re.compile(r"(?:^|[^\W\d_]\s|[^\w\s-]\s?|\d\s?)e$")
 _NAME = re.compile(r"\s*\d{1,3}[A-Za-z]\w{0,7}\s*")
 """A superscript that names a variant and whose digits would join those before it: T76K-1^7G8."""
 _BASE = re.compile(r"(?:^|[^\w)\]]|(?:^|[\W\d])[xX])([\d.,]{0,30}\d)$")
@@ -154,6 +157,7 @@ def may_be_exponent(script: str) -> bool:
         _NUMBER.fullmatch(script) is not None
         or _FOLD_CHANGE.fullmatch(script) is not None
         or _NAME.fullmatch(script) is not None
+        or _NEGATIVE_POWER.fullmatch(script) is not None
     )
 
 
@@ -169,11 +173,14 @@ def is_exponent(before: str, script: str) -> bool:
         return True
     base = _BASE.search(before) if ends_in_digit else None
     if base is None:
-        return False
+        is_natural = before[-1:] == "e" and _NATURAL_BASE.search(before) is not None
+        return is_natural and _NEGATIVE_POWER.fullmatch(script) is not None
     if script.strip() == "0":  # else a degree sign: 37<sup>0</sup>C
         return base[1] == "10"
-    return _NUMBER.fullmatch(script) is not None or (
-        base[1] == "2" and _FOLD_CHANGE.fullmatch(script) is not None
+    return (
+        _NUMBER.fullmatch(script) is not None
+        or (base[1] == "2" and _FOLD_CHANGE.fullmatch(script) is not None)
+        or (base[1] == "10" and _NEGATIVE_POWER.fullmatch(script) is not None)
     )
 
 

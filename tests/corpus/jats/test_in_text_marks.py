@@ -362,5 +362,17 @@ def test_other_superscripts_stay(xml: str, text: str, flatten: bool) -> None:
 def test_words_in_tables_do_not_have_the_marks_of_notes(xml: str, text: str, flatten: bool) -> None:
     for table in (f"<table-wrap-foot>{xml}</table-wrap-foot>", f"<caption>{xml}</caption>"):
         assert extract_text(f"<table-wrap>{table}</table-wrap>", flatten) == text
-    assert extract_text("<p>Gulls of allele ruber<sup>a</sup></p>", flatten) == "Gulls of allele rubera"
-    assert extract_text("<p>Gulls of type <sup>1</sup>.</p>", flatten) == "Gulls of type 1."
+
+
+@pytest.mark.parametrize("flatten", [True, False])
+@pytest.mark.parametrize(
+    ("xml", "text"),
+    [
+        ("<p>nests of gulls<sup>a</sup> and terns.<sup>b</sup> Eggs</p>", "nests of gulls and terns. Eggs"),
+        ("<p>Gulls of type <sup>1</sup>.</p>", "Gulls of type 1."),
+        ("<p>by e<sup>−kt</sup> or 2.5<italic>e</italic><sup>−x</sup></p>", "by e^−kt or 2.5e^−x"),
+        ("<p>an e<sup>−</sup> of 10<sup>−n</sup>, the<sup>-a</sup></p>", "an e− of 10^−n, the-a"),
+    ],
+)
+def test_marks_of_notes_and_exponents_of_text(xml: str, text: str, flatten: bool) -> None:
+    assert extract_text(xml, flatten) == text

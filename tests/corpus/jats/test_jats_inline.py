@@ -105,6 +105,9 @@ def build_xref(number: str) -> str:
         # Links, and links without a text.
         ("see <ext-link xlink:href='https://example.org'>our pages</ext-link>.", "see our pages."),
         ("the programme <ext-link xlink:href='https://example.org'/>.", "the programme."),
+        ("gulls from <ext-link xlink:href='https://example.org'/>.", "gulls from https://example.org."),
+        ("found at <uri xlink:href='ftp://example.org/a'/> today", "found at ftp://example.org/a today"),
+        ("found at <ext-link xlink:href='#S1'/> today", "found at today"),
         ("the bank (<uri xlink:href='https://example.org'/>) of seeds", "the bank of seeds"),
         ("see <inline-supplementary-material>Table S1</inline-supplementary-material>)", "see Table S1)"),
         ("see Fig. 4 ▸(a), and Ode (2010a ▶); Roe (2011 ▶)", "see Fig. 4(a), and Ode (2010a); Roe (2011)"),
