@@ -35,9 +35,10 @@ from bioshards.corpus.languages import to_marc_code
 from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.source_record import NON_PMC_NUMBER_BIT, UNNUMBERED_VERSION, VersionKey
-from bioshards.corpus.text.cleaning import (
+from bioshards.corpus.text.cleaning import Cleaner
+from bioshards.corpus.text.language_detection import ENGLISH, detect_language
+from bioshards.corpus.text.typed_citations import (
     MAX_REFERENCE,
-    Cleaner,
     count_up,
     has_bracketed_numbers,
     has_numbers_after_stops,
@@ -45,7 +46,6 @@ from bioshards.corpus.text.cleaning import (
     remove_numbers_after_names,
     remove_numbers_after_stops,
 )
-from bioshards.corpus.text.language_detection import ENGLISH, detect_language
 from bioshards.corpus.text_config import list_journal_names
 
 

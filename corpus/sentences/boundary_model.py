@@ -75,6 +75,7 @@ _PATTERNS_AFTER_STOP: Final = {
     "(2),": r"\(\d[^()]*\),",
     "(2).": r"\(\d{1,2}\)[.:]",
     "item": r"\(?\d{1,2}[).]|\(?[ivx]{1,4}\)",
+    "year.": r"(?:1[789]|20)\d\d[.,;]",  # of a name's author: Fl. Boem. 2: 96. 1793.
     "number": r"[\d.,:–-]+[;:),]*",
     "amount": r"\d.*",
     "S1": r"S\d{1,2}[A-Z]?(?:[-–][A-Z])?[).,:;]*",
@@ -362,6 +363,7 @@ _SCORED_AS: Final = {
     "target": "Word",
     "trailing dots": "inner dot",
     "variable": "Mixed",
+    "year.": "number",
     "zero": "item",
 }
 """Classes that only rules tell apart, as the annotated texts have few of them."""
@@ -428,6 +430,8 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
         return True  # eggs in Q. Correspondingly,
     if previous_class == "ex" and class_before in ("capital", "initials") and class_after in ("Name", "Word"):
         return False  # Genus minor Hill ex K. Ode
+    if class_before in ("item", "number") and class_after == "year.":
+        return False
     if class_before == "zero" and class_after in ("number", "amount"):  # p<0. 05
         return False
     if class_before == "target" and class_after in ("(2).", "S1"):  # Figure. S1
