@@ -15,6 +15,7 @@ from lxml import etree
 
 from bioshards.corpus import mathml
 from bioshards.corpus.jats import in_text_marks
+from bioshards.corpus.jats.elements import TAXPUB
 from bioshards.corpus.jats.in_text_marks import (
     CITATION_MARK,
     CITATION_XREF_TYPES,
@@ -80,11 +81,10 @@ WRITTEN_DISPLAYED_FORMULA: Final = "written-disp-formula"
 """Tag of a displayed formula whose content is the text to write (:func:`write_formulas`)."""
 PRESENTATION_ELEMENTS: Final = frozenset({"italic", "bold", "sub", "sc", "underline", "monospace"})
 """Elements that xml_tree.py flattens."""
-_NAME_PARTS: Final = """
+_NAME_PARTS: Final = f"""
     surname given-names prefix suffix string-name name collab institution addr-line city state country
     postal-code funding-source award-id taxon-name taxon-name-part taxon-authority taxon-status
-    {http://www.plazi.org/taxpub}taxon-name {http://www.plazi.org/taxpub}taxon-name-part
-    {http://www.plazi.org/taxpub}taxon-authority {http://www.plazi.org/taxpub}taxon-status
+    {TAXPUB}taxon-name {TAXPUB}taxon-name-part {TAXPUB}taxon-authority {TAXPUB}taxon-status
 """
 """Elements that are words on their own when nothing is between them; taxa are of TaxPub."""
 _BLOCK_ELEMENTS: Final = f"""

@@ -320,6 +320,10 @@ def test_caches_are_bounded() -> None:
         "2.1. Gulls nest.| 29.2. For terns, a nest is a hole.| It is 2.5.| The rest is 3.",
         "Step 1. Count the gulls.| Step 2. Count the eggs.| Repeat Step 1.| Then rest.",
         "Ode holds stock in Auk, Inc.| GN declared no interests.| It is by Ode et-al. (2010) of Auk Co.",
+        "We saw 3 males, 8 juv. (ASU), site 12; 1 fragm. (ASU), site 15.| Thanks go to P.L. Ode.",
+        "Eggs are in Q.| Correspondingly, let r be one.| It was thought by J. Kelly, who nests.",
+        "Genus minor auct. non L., Syn. Fil. 128, 328. 1806; Genus alba Griff. species are small herbs.",
+        "Genus alba Ode, Fl. Boem. 2: 96. 1793.| It nests (Ex. 5 nm, Em. 6 nm).",
     ],
 )
 def test_boundaries_that_annotated_texts_do_not_teach(marked: str) -> None:
