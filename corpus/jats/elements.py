@@ -91,8 +91,11 @@ TREATMENTS: Final = _parse_table(_TABLE)
 """What becomes of the text of each element."""
 UNKNOWN_ELEMENT: Final = "unknown element"
 """Name under which text of elements is counted that the table does not have."""
-DROPPED_ELEMENTS: Final = tuple(
-    name for name, treatment in TREATMENTS.items() if treatment.startswith("dropped")
+_TABLE_AS_WORDS: Final = "search-text"
+"""An element of no tag set: Hogrefe's words of the cells of a table that is a picture."""
+DROPPED_ELEMENTS: Final = (
+    *(name for name, treatment in TREATMENTS.items() if treatment.startswith("dropped")),
+    _TABLE_AS_WORDS,
 )
 """Elements that are never text."""
 _COUNTED_ELEMENTS: Final = ("alternatives", *DROPPED_ELEMENTS)

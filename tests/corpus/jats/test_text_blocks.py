@@ -785,6 +785,16 @@ def test_notes_beside_the_metadata_are_read() -> None:
     assert dropped == {"custom-meta": len("Version7"), "meta-value": len("All here.")}
 
 
+def test_words_of_a_pictured_table_are_counted() -> None:
+    dropped: dict[str, int] = {}
+    table = (
+        "<table-wrap><caption><title>Nests</title></caption><search-text>Gull 3 4</search-text></table-wrap>"
+    )
+    blocks = text_blocks.extract_blocks(parse_article(f"<body>{table}</body>"), DROP_CITATIONS, dropped)
+    assert [block.text for block in blocks] == ["Nests"]
+    assert dropped == {"unknown element": len("Gull 3 4")}
+
+
 LISTS = {
     "a list": "<list><title>Birds</title><list-item><title>First</title><p>Gull.</p></list-item></list>",
     "definitions": "<def-list><title>Birds &gt; First</title>"
