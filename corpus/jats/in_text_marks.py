@@ -120,7 +120,7 @@ _NUMERIC_ROUND_BRACKET, _NUMERIC_SQUARE_BRACKET = (
 _YEAR_BEFORE_CITATION = re.compile(rf"(?:19|20)\d\d[a-z]?[,;]\s*{CITATION_MARK}")
 """In brackets: "Ode (2031, [5])"."""
 _INTRODUCTION_WORDS = re.compile(
-    r"(?>[\W_]|\b(?:(?:for|in) (?:an? )?(?:\w+ )?(?:reviews?|examples?)|see|also|reviewed|in|by|and|or"
+    r"(?>[\W_]|\b(?:(?:for|in) (?:an? )?(?:\w+ )?(?:reviews?|examples?)|see|also|reviewed|therein|in|by|and|or"
     r"|e\.?g|i\.?e|cf|refs?|references?)\b)*+",
     re.IGNORECASE,
 )
@@ -163,7 +163,7 @@ _AFTER_NOUN = re.compile(
     rf"[.,;)\]]|\Z|(?:by|in|that|therein|which|who|with|and\s(?:references|reviews))\b|{_VERBS}",
     re.VERBOSE,
 )
-_SENTENCE_END = re.compile(r"(?:\A|(?:[a-z]{3}|[\d)\]])[.!?])\Z")
+_SENTENCE_END = re.compile(r"(?:\A[.!?]?|(?:[a-z]{3}|[\d)\]])[.!?])\Z")
 _LAST_WORD_LIST: Final = """
     in by from of to with per than following after on see e.g eg example ref refs reference references and as
     between like or unlike cf i.e at via under within although because whereas while

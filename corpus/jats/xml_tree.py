@@ -192,8 +192,8 @@ def _find_element_end(xml: bytes, start: int, name: bytes) -> int:
 
 
 _SMALL_CAPITALS: Final = "<sc>"
-_SMALL_M: Final = "<sc>m</sc>"
-_MOLAR = re.compile(rf"(?<=[;mnpfμµ\s]){_SMALL_M}")
+_SMALL_M: Final = "<sc>m"
+_MOLAR = re.compile(rf"(?<=[;mnpfμµ\s]){_SMALL_M}([),.;]{{0,2}})</sc>")
 _CONFIGURATION = re.compile(
     r"""
     (?: d | l | dl )
@@ -216,7 +216,7 @@ def _write_small_capitals(text: str) -> str:
     if _SMALL_CAPITALS not in text:
         return text
     if _SMALL_M in text:
-        text = _MOLAR.sub("M", text)
+        text = _MOLAR.sub(r"M\1", text)
     pieces: list[str] = []
     end = 0
     position = text.find(_SMALL_CAPITALS)

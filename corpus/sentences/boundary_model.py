@@ -58,6 +58,7 @@ _PATTERNS_BEFORE_STOP: Final = {
     "genus": rf".*[-–—](?:{'|'.join(WORD_FAMILIES['genus'])})",  # wheat-Th
     "reference": r".*[–—](?:Eq|Fig|Tab)s?",  # Information—Fig
     "trailing dots": r".*[^.…](?:\.\.|…)",  # he said... and
+    "email": r".*@.*",
     "inner dot": r".*\..*",
 }
 """Classes of words before a full stop outside the families: the first pattern that matches the whole word."""
@@ -351,6 +352,7 @@ _SCORED_AS: Final = {
     "Dr": "Name",
     "Drs": "Word",
     "ellipsis": "dots",
+    "email": "inner dot",
     "epithet": "Name",
     "ex": "small",
     "letter,": "small",
@@ -424,8 +426,15 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
         return False
     if class_before == "genus" and class_after == "epithet":  # Ae. Aegypti
         return False
-    if class_before == "initials" and class_after in ("Name", "Word") and class_beyond == "none":
-        return False  # thanks to P.L. Ode.
+    if class_before == "initials" and class_after in ("Name", "Word", "Mixed"):
+        is_owner = previous_class in ("and", "common") and class_beyond in ("number", "other")
+        if class_beyond == "none" or is_owner:  # thanks to P.L. Ode. by K.U. McRoe (2002)
+            return False
+    if class_before == "email" and class_after in ("Name", "Word"):
+        return True
+    is_named = previous_class in ("common", "Name", "small")
+    if class_before == "capital" and class_after == "ACRONYM" and class_beyond == "small" and is_named:
+        return None if position else True  # computed in R. CCA reduces
     if class_before in ("capital", "initials") and class_after == "Adverb," and not position:
         return True  # eggs in Q. Correspondingly,
     if previous_class == "ex" and class_before in ("capital", "initials") and class_after in ("Name", "Word"):

@@ -324,6 +324,9 @@ def test_caches_are_bounded() -> None:
         "Eggs are in Q.| Correspondingly, let r be one.| It was thought by J. Kelly, who nests.",
         "Genus minor auct. non L., Syn. Fil. 128, 328. 1806; Genus alba Griff. species are small herbs.",
         "Genus alba Ode, Fl. Boem. 2: 96. 1793.| It nests (Ex. 5 nm, Em. 6 nm).",
+        "It is by K.U. McRoe (2002), drawn from D.S. Penn 2302 (CAS) of Genus minor Eschsch. (both nest).",
+        "It was computed in R.| CCA reduces it.",
+        "E-mail: ode@example.edu.| Pravas R. Roe is there.",
     ],
 )
 def test_boundaries_that_annotated_texts_do_not_teach(marked: str) -> None:
