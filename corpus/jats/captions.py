@@ -138,7 +138,7 @@ def remove_colour_notes(text: str) -> str:
 # Panels
 
 _FIRST_PANEL = re.compile(r"(?<=[\w)%]\.) (?=a,? [A-Z(])")
-_SECOND_PANEL = re.compile(r"\bb,? [A-Z(a-z]")
+_SECOND_PANEL = re.compile(r"\bb\)?,? [A-Z(a-z]")
 
 
 def split_at_first_panel(text: str) -> list[str]:

@@ -120,8 +120,8 @@ _NUMERIC_ROUND_BRACKET, _NUMERIC_SQUARE_BRACKET = (
 _YEAR_BEFORE_CITATION = re.compile(rf"(?:19|20)\d\d[a-z]?[,;]\s*{CITATION_MARK}")
 """In brackets: "Ode (2031, [5])"."""
 _INTRODUCTION_WORDS = re.compile(
-    r"(?>[\W_]|\b(?:(?:for|in) (?:an? )?(?:\w+ )?(?:reviews?|examples?)|see|also|reviewed|therein|in|by|and"
-    r"|or|e\.?g|i\.?e|cf|refs?|references?)\b)*+",
+    r"(?>[\W_]|\b(?:(?:for|in) (?:an? )?(?:\w+ )?(?:reviews?|examples?)|see|also|reviewed|in|by|and|or"
+    r"|e\.?g|i\.?e|cf|refs?|references?)\b)*+",
     re.IGNORECASE,
 )
 _INITIALS_AND_CITATIONS = re.compile(rf"(?:[A-Z]\.|[\s,;{_DASHES}{CITATION_MARK}])++")

@@ -167,7 +167,7 @@ def is_title(text: str, is_paragraph: bool = False) -> bool:
     is_long = is_paragraph and text[:1].isupper() and ";" not in text and ". " not in text
     return (
         text.count(" ") < (_MAX_PARAGRAPH_TITLE_WORDS if is_long else _MAX_TITLE_WORDS)
-        and text[-1:] not in (",", "。")
+        and text[-1:] not in (",", ";", "。")
         and _TITLE_START.match(text) is not None
         and _SENTENCE_WORDS.search(text.removesuffix("?") if is_paragraph else text) is None
     )

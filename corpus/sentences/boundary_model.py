@@ -441,6 +441,8 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
         return False  # Genus minor Hill ex K. Ode
     if class_before in ("item", "number") and class_after == "year.":
         return False
+    if previous_class in ("and", ";") and class_before == "item" and class_after in ("common", "small"):
+        return False  # eggs (11%); and 6. others
     if class_before == "zero" and class_after in ("number", "amount"):  # p<0. 05
         return False
     if class_before == "target" and class_after in ("(2).", "S1"):  # Figure. S1

@@ -70,7 +70,6 @@ def remove_citations(text: str) -> str:
         # A bracket with only introductory words is removed.
         ("gulls (see [¶]) nest", "gulls nest"),
         ("gulls (reviewed in ¶, ¶).", "gulls."),
-        ("gulls (¶–¶ and references therein).", "gulls."),
         ("gulls (see, e.g., [¶]) nest", "gulls nest"),
         ("gulls [for a recent review, see ¶] nest", "gulls nest"),
         ("gulls (ref. ¶) nest", "gulls nest"),

@@ -539,6 +539,7 @@ def test_captions_without_notes_about_colour(note: str) -> None:
         ("<p>Additional file 1. .The gulls.</p>", [("caption", "Additional file 1", "The gulls.")]),
         ("<p>Figure 2 shows gulls.</p>", [("caption", "", "Figure 2 shows gulls.")]),
         ("<p>Table S1.</p>", [("caption", "", "Table S1.")]),
+        ("<p>Of MN. a Rise (b) of.</p>", [("caption", "", "Of MN."), ("caption", "", "a Rise (b) of.")]),
     ],
 )  # fmt: skip
 def test_labels_in_captions_are_headings(caption: str, expected: list[tuple[str, str, str]]) -> None:
