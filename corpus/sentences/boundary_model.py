@@ -101,6 +101,7 @@ _PATTERNS_AFTER_STOP: Final = {
     "code": r"[a-z]{2,4}[,:=]",  # of a key: ac, anterior crista; lc, lateral crista
     "caseless": r"[^\W\d_a-zA-Zα-ω].*",  # of Arabic, Hebrew, Georgian
     "small": r"[^\W\d_].*",
+    "(Family": r"\([A-Z][a-z]+(?:aceae|formes|idae|inae|ptera)[,:;)].*",  # Genus minor Kom. (Fabaceae)
     "(Word": r"[(\[{][A-Z].*",
     "(small": r"[(\[{][a-z].*",
     "citation": r"\[\d[\d,–-]*\]?[.,;:]?",
@@ -344,6 +345,7 @@ def _has_open_bracket(text: str) -> bool:
 _SCORED_AS: Final = {
     "(2),": "(",
     "(2).": "(",
+    "(Family": "(Word",
     "cross": "gene",
     "S1": "Mixed",
     "caseless": "Mixed",
@@ -416,7 +418,7 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
     The annotated texts have few of them; the weights of their classes stay those of frequent cases.
     """
     previous_class, class_before, mark, class_after, class_beyond, position = context
-    if class_after == "per unit":  # 3 fg. g-1
+    if class_after in ("(Family", "per unit"):  # 3 fg. g-1
         return False
     if class_before == "capital" and class_after in ("cross", "serovar"):
         return False

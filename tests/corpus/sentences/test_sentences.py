@@ -327,6 +327,7 @@ def test_caches_are_bounded() -> None:
         "It is by K.U. McRoe (2002), drawn from D.S. Penn 2302 (CAS) of Genus minor Eschsch. (both nest).",
         "It was computed in R.| CCA reduces it.",
         "E-mail: ode@example.edu.| Pravas R. Roe is there.",
+        "They lie on Genus minor Tern. (Fabaceae) and Genus alba Roe. (Larinae, Laridae).| It is so.",
         "They lay: 1. eggs (26%), 2. more eggs (2%); and 3. others (10%).| For terns it is so.",
     ],
 )
