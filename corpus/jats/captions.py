@@ -36,7 +36,7 @@ _NOTE_FROM_ROUND, _NOTE_FROM_SQUARE = (
 """The same from its bracket, a prefilter that is fast because the first character is known."""
 _SUPPLEMENT_NOTE_PATTERN: Final = rf"""
     (?: click \s here \s (?: for | to ) \s .*
-      | download \s .{{1,60}} , \s {_TYPE} , \s {_SIZE}
+      | download (?: \s .{{1,60}} , \s {_TYPE} , \s {_SIZE} | (?= \s* \.? $ ) )
       | (?: format | file \s type ) \s? : \s? {_TYPE} .*
       | [(\[] \s* (?: {_TYPE} | {_SIZE} )? \s* [)\]] )
     \.? $
@@ -156,7 +156,7 @@ def split_at_first_panel(text: str) -> list[str]:
 
 # Labels
 
-_NUMBER: Final = r"(?> (?: (?: [a-z]{1,2} [.-]? )? \d+ (?: [.-] \d+ )? [a-z]? | [ivx]+ ) \b )"
+_NUMBER: Final = r"(?> (?: (?: [a-z]{1,2} [.-]? )? \d+ (?: [.-] \d+ )? [a-z]? | (?-i:S)? [ivx]+ ) \b )"
 _LABEL_KIND: Final = r"""
     (?: (?: additional | supplementa (?:l|ry) | supporting | extended \s data | online | electronic | web
           | suppl? \.? | appendix | source | e ) \s? )?

@@ -125,6 +125,8 @@ def _join_headings(blocks: list[TextBlock]) -> list[TextBlock]:
         text = block.text.removeprefix(HEADING_FRAME)  # a heading of nothing
         joined.append(TextBlock(block.part, (*block.headings, *headings), text))
         is_after_heading = False
+        if pending and text_rules.ends_abstract(headings[-1], text):
+            pending = []
     return joined
 
 

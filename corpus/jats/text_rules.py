@@ -189,6 +189,17 @@ def is_title_of_table(text: str) -> bool:
     return _TABLE_TITLE.fullmatch(text) is not None
 
 
+_ABSTRACT_TITLE = re.compile(r"abstract|summary|resumo|resumen|r[ée]sum[ée]", re.IGNORECASE)
+_KEYWORDS = re.compile(
+    r"(?:key[ -]?words?|palavras[ -]chave|palabras[ -]clave|mots[ -]cl[ée]s?)\b", re.IGNORECASE
+)
+
+
+def ends_abstract(title: str, text: str) -> bool:
+    """Return True if a paragraph has the keywords below an abstract in the body: the article follows."""
+    return _KEYWORDS.match(text) is not None and _ABSTRACT_TITLE.fullmatch(title) is not None
+
+
 _LOOSE_START = re.compile(r"[:.] (?=\w)|\.(?=[A-Z][a-z]+\s)")
 
 

@@ -471,6 +471,7 @@ def test_cells_of_oasis_tables_are_no_text(is_wrapped: bool) -> None:
     ("caption", "expected"),
     [
         ("Click here for additional data file.", []),
+        ("Of gulls. Download", ["Of gulls."]),
         ("Click here to view.(12K, pdf)", []),
         ("(1.3 MB TIF)", []),
         ("(12 KB XLSX)", []),
@@ -539,6 +540,7 @@ def test_captions_without_notes_about_colour(note: str) -> None:
         ("<p>Additional file 1. .The gulls.</p>", [("caption", "Additional file 1", "The gulls.")]),
         ("<p>Figure 2 shows gulls.</p>", [("caption", "", "Figure 2 shows gulls.")]),
         ("<p>Table S1.</p>", [("caption", "", "Table S1.")]),
+        ("<p><bold>Table SI.</bold> Gulls.</p>", [("caption", "Table SI", "Gulls.")]),
         ("<p>Of MN. a Rise (b) of.</p>", [("caption", "", "Of MN."), ("caption", "", "a Rise (b) of.")]),
     ],
 )  # fmt: skip
