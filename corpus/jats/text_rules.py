@@ -92,14 +92,15 @@ def is_boilerplate(title: str, section_types: tuple[str | None, ...] = ()) -> bo
 
 
 _BIOGRAPHIES = re.compile(
-    r"\W*(?:about (?:the )?authors?|authors?['’]? biograph(?:y|ies)|authors['’] information)\W*",
+    r"\W*(?:about (?:the )?authors?|authors?['’]? biograph(?:y|ies)|authors['’] information"
+    r"|biographical information)\W*",
     re.IGNORECASE,
 )
 
 
 def is_title_of_biographies(title: str) -> bool:
     """Return True if a section with this title is about the authors, as ``bio`` is."""
-    return title[:1] in "Aa" and _BIOGRAPHIES.fullmatch(title) is not None
+    return title[:1] in "AaBb" and _BIOGRAPHIES.fullmatch(title) is not None
 
 
 def is_supplement_title(title: str) -> bool:

@@ -237,8 +237,13 @@ def _join_exponents(text: str) -> str:
     return _MINUS_AND_NUMBER.sub(r"\1", text) if "</sup><sup>" in text else text
 
 
+_QUOD_VIDE = re.compile(r"\[qv:\s?([^\[\]<>]{1,80})\]")
+
+
 def link_citations(text: str) -> str:
-    """Mark up superscript numbers that are citations without a link as those with one."""
+    """Mark up numbers that are citations without a link: in superscripts, and Wiley's ``[qv: 6a]``."""
+    if "[qv:" in text:
+        text = _QUOD_VIDE.sub(r'[<xref ref-type="bibr">\1</xref>]', text)
     return _replace_superscripts(text, _SUPERSCRIPT_NUMBER, _link_citation)
 
 

@@ -370,9 +370,10 @@ def test_words_in_tables_do_not_have_the_marks_of_notes(xml: str, text: str, fla
     [
         ("<p>nests of gulls<sup>a</sup> and terns.<sup>b</sup> Eggs</p>", "nests of gulls and terns. Eggs"),
         ("<p>Gulls of type <sup>1</sup>.</p>", "Gulls of type 1."),
+        ("<p>Gulls nest.[qv: 6a,15&#x2013;17] Terns do[qv: 2].</p>", "Gulls nest. Terns do."),
         ("<p>by e<sup>−kt</sup> or 2.5<italic>e</italic><sup>−x</sup></p>", "by e^−kt or 2.5e^−x"),
         ("<p>an e<sup>−</sup> of 10<sup>−n</sup>, the<sup>-a</sup></p>", "an e− of 10^−n, the-a"),
     ],
 )
-def test_marks_of_notes_and_exponents_of_text(xml: str, text: str, flatten: bool) -> None:
+def test_marks_and_exponents_of_text(xml: str, text: str, flatten: bool) -> None:
     assert extract_text(xml, flatten) == text

@@ -122,7 +122,8 @@ BODIES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     ),
     "biographies of authors": (
         "<sec><title>About the authors</title><p>Ode counts gulls.</p></sec><sec sec-type='author-bio'>"
-        "<title>Ada Ode</title><p>She nests.</p></sec><sec><title>About auks</title><p>They nest.</p></sec>",
+        "<title>Ada Ode</title><p>She nests.</p></sec><sec><title>About auks</title><p>They nest.</p></sec>"
+        "<sec><title>Biographical Information</title><p>She wrote.</p></sec>",
         [("body", "About auks", "They nest.")],
     ),
     "a footnote after its paragraph": (
