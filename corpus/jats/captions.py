@@ -135,6 +135,16 @@ def remove_colour_notes(text: str) -> str:
     return _COLOUR_NOTE.sub("", text).strip() if any(hint in lower_text for hint in _COLOUR_HINTS) else text
 
 
+# Notes below a figure
+
+_NOTE = re.compile(r"(?:abbreviations?|notes?) \s? [:.] | [*†‡§]", _FLAGS)
+
+
+def is_note(text: str) -> bool:
+    """Return True if the attribution of a figure explains it ("Notes: (A) Nests."); others name a source."""
+    return _NOTE.match(text) is not None
+
+
 # Panels
 
 _FIRST_PANEL = re.compile(r"(?<=[\w)%]\.) (?=a,? [A-Z(])")

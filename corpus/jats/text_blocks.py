@@ -583,6 +583,9 @@ class _ArticleWalker:
                 self._walk_children(child, "caption", headings)
             elif tag == "p":
                 self._add_paragraph(child, "caption", headings)
+            elif tag == "attrib" and captions.is_note(extract_text(child)):
+                child.tag = "p"  # which is not counted as dropped
+                self._add_paragraph(child, "caption", headings)
             elif self._has_tables and (table := next(child.iter("table"), None)) is not None:
                 self.blocks += [TextBlock("table", headings, row) for row in tables.format_rows(table)]
             elif tag == "table-wrap-foot":

@@ -789,6 +789,14 @@ def test_notes_beside_the_metadata_are_read() -> None:
     assert dropped == {"custom-meta": len("Version7"), "meta-value": len("All here.")}
 
 
+def test_notes_of_a_figure_in_its_attribution_are_read_and_its_source_is_counted() -> None:
+    dropped: dict[str, int] = {}
+    figure = "<fig><attrib><bold>Notes</bold>: (A) Nests.</attrib><attrib>Source: Ode.</attrib></fig>"
+    blocks = text_blocks.extract_blocks(parse_article(f"<body>{figure}</body>"), DROP_CITATIONS, dropped)
+    assert [block.text for block in blocks] == ["Notes: (A) Nests."]
+    assert dropped == {"attrib": len("Source: Ode.")}
+
+
 def test_words_of_a_pictured_table_are_counted() -> None:
     dropped: dict[str, int] = {}
     table = (
