@@ -182,7 +182,7 @@ class ArticleDocumentBuilder:
             sections=sections,
             file=file,
             position=position,
-            num_words=sum(map(count_line_words, sentences)) if self._line_formatter else num_words,
+            num_words=sum(map(count_line_words, sentences)),
             num_characters=sum(map(len, sentences)),
             removed_characters=removed_characters,
             columns=metadata.columns,

@@ -235,7 +235,7 @@ class CitationDocumentBuilder:
             sections=sections,
             file=file,
             position=position,
-            num_words=sum(map(count_line_words, sentences)) if line_formatter else num_words,
+            num_words=sum(map(count_line_words, sentences)),
             num_characters=sum(map(len, sentences)),
             removed_characters=removed_characters,
             columns=columns,
