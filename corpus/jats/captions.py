@@ -140,7 +140,7 @@ def remove_colour_notes(text: str) -> str:
 _NOTE = re.compile(r"(?:abbreviations?|notes?) \s? [:.] | [*†‡§]", _FLAGS)
 
 
-def is_note(text: str) -> bool:
+def is_figure_note(text: str) -> bool:
     """Return True if the attribution of a figure explains it ("Notes: (A) Nests."); others name a source."""
     return _NOTE.match(text) is not None
 

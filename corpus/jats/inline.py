@@ -46,8 +46,8 @@ _NON_CITATION_ID = re.compile(r"(?:[a-z]+\d+-)?(?:app|eq|fig|note|sec|sup|tab|tb
 _REMOVED_XREF_TAG: Final = "vanishing-xref"
 _KEPT_XREF_TAG: Final = "kept-xref"
 _MAX_FOOTNOTE_MARK_LENGTH: Final = 3  # characters of a footnote's number or symbol
+_WEB_SCHEMES: Final = ("http:", "https:", "ftp:")
 _LOOKBACK_CHARACTERS: Final = 20
-_WEB: Final = ("http:", "https:", "ftp:")
 _LOOKBACK_PIECES: Final = 8
 _FOOTNOTE_WORD = re.compile(r"\b(?:foot)?notes?\s*+[(\[]?\s*+$", re.I)
 """Text before a footnote's mark that is a word of its sentence: "see footnote a"."""
@@ -238,7 +238,7 @@ def _append_link(link: etree._Element, pieces: TextPieces) -> None:
     if not text:
         address = link.get(XLINK_HREF, "").strip()
         before = "".join(pieces[-_LOOKBACK_PIECES:])[-_LOOKBACK_CHARACTERS:]
-        is_object = address.startswith(_WEB) and in_text_marks.governs_address(before)
+        is_object = address.startswith(_WEB_SCHEMES) and in_text_marks.governs_address(before)
         text = address if is_object else REMOVAL_MARK
     pieces.append(text)
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bioshards.corpus.archives import iter_members
 from bioshards.corpus.errors import BadFileError, BadRecordError
@@ -20,6 +19,7 @@ from bioshards.corpus.jats.inputs import ARTICLE_LIST_EXTENSION, is_archive, is_
 from bioshards.corpus.source_record import DAMAGED_COPY, SourceRecord
 from bioshards.corpus.storage.checksums import md5_of_file
 from bioshards.corpus.storage.parallel import prefetch_map
+from bioshards.corpus.storage.parquet_file import open_parquet
 from bioshards.corpus.storage.source_file import SourceFile, open_source
 from bioshards.corpus.storage.storage_protocol import Storage
 from bioshards.corpus.xml.decoder import ByteStream, DecodingReport, check_ratio
@@ -178,8 +178,7 @@ def _read_article_list(storage: Storage, source: SourceFile) -> list[_ArticleFil
     columns = [*ListedMetadata._fields, "file"]
     with open_source(storage, source.path) as file:
         try:
-            # A thread of Arrow that lets go of a Python file while the process ends aborts the process.
-            parquet = pq.ParquetFile(file, pre_buffer=False)
+            parquet = open_parquet(file)
             groups = range(parquet.num_row_groups)
             check_ratio(source.size, sum(parquet.metadata.row_group(i).total_byte_size for i in groups))
             rows = parquet.read(columns).select(columns).to_pylist()

@@ -583,7 +583,7 @@ class _ArticleWalker:
                 self._walk_children(child, "caption", headings)
             elif tag == "p":
                 self._add_paragraph(child, "caption", headings)
-            elif tag == "attrib" and captions.is_note(extract_text(child)):
+            elif tag == "attrib" and captions.is_figure_note(extract_text(child)):
                 child.tag = "p"  # which is not counted as dropped
                 self._add_paragraph(child, "caption", headings)
             elif self._has_tables and (table := next(child.iter("table"), None)) is not None:

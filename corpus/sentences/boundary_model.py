@@ -418,7 +418,7 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
     The annotated texts have few of them; the weights of their classes stay those of frequent cases.
     """
     previous_class, class_before, mark, class_after, class_beyond, position = context
-    if class_after in ("(Family", "per unit"):  # 3 fg. g-1
+    if class_after in ("(Family", "per unit"):  # Genus minor Kom. (Fabaceae), 3 fg. g-1
         return False
     if class_before == "capital" and class_after in ("cross", "serovar"):
         return False
@@ -429,20 +429,20 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
     if class_before == "genus" and class_after == "epithet":  # Ae. Aegypti
         return False
     if class_before == "initials" and class_after in ("Name", "Word", "Mixed"):
-        is_owner = previous_class in ("and", "common") and class_beyond in ("number", "other")
-        if class_beyond == "none" or is_owner:  # thanks to P.L. Ode. by K.U. McRoe (2002)
+        is_surname = previous_class in ("and", "common") and class_beyond in ("number", "other")
+        if class_beyond == "none" or is_surname:  # thanks to P.L. Ode. by K.U. McRoe (2002)
             return False
     if class_before == "email" and class_after in ("Name", "Word"):
         return True
-    is_named = previous_class in ("common", "Name", "small")
-    if class_before == "capital" and class_after == "ACRONYM" and class_beyond == "small" and is_named:
+    is_after_word = previous_class in ("common", "Name", "small")
+    if class_before == "capital" and class_after == "ACRONYM" and class_beyond == "small" and is_after_word:
         return None if position else True  # computed in R. CCA reduces
     if class_before in ("capital", "initials") and class_after == "Adverb," and not position:
         return True  # eggs in Q. Correspondingly,
     if previous_class == "ex" and class_before in ("capital", "initials") and class_after in ("Name", "Word"):
         return False  # Genus minor Hill ex K. Ode
     if class_before in ("item", "number") and class_after == "year.":
-        return False
+        return False  # Fl. Boem. 2: 96. 1793.
     if previous_class in ("and", ";") and class_before == "item" and class_after in ("common", "small"):
         return False  # eggs (11%); and 6. others
     if class_before == "zero" and class_after in ("number", "amount"):  # p<0. 05

@@ -32,6 +32,7 @@ from bioshards.corpus.manifest import (
 from bioshards.corpus.output.output_layout import FORMAT
 from bioshards.corpus.shards.document_schema import BATCH_ROWS
 from bioshards.corpus.storage.checksums import HashingWriter
+from bioshards.corpus.storage.parquet_file import open_parquet
 from bioshards.corpus.storage.storage_protocol import Storage
 
 DATA_FOLDER: Final = "data"
@@ -272,7 +273,6 @@ def read_file(storage: Storage, path: str, columns: Sequence[str] | None = None)
 
 def _open_parquet(file: object) -> pq.ParquetFile:
     try:
-        # A thread of Arrow that lets go of a Python file while the process ends aborts the process.
-        return pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
+        return open_parquet(file, checks_pages=True)
     except UnicodeDecodeError as error:  # a name of a column
         raise pa.ArrowInvalid(f"its footer is damaged: {error}") from error

@@ -29,6 +29,7 @@ from bioshards.corpus.errors import (
     quote,
     shorten_list,
 )
+from bioshards.corpus.storage.parquet_file import open_parquet
 from bioshards.corpus.storage.source_file import (
     UNORDERED_YEAR,
     InputListing,
@@ -242,8 +243,7 @@ def _iter_parquet(file: BinaryIO, config: TextFilesConfig, size: int) -> Iterato
     """Yield the rows of a Parquet file, of which only the columns of the fields are read."""
     number = 0
     try:
-        # A thread of Arrow that lets go of a Python file while the process ends aborts the process.
-        parquet = pq.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False)
+        parquet = open_parquet(file, buffer_size=1 << 20)
         columns = _select_columns(parquet.schema_arrow.names, config)
         for index in range(parquet.num_row_groups):
             group_bytes = _check_row_group(parquet.metadata.row_group(index), index, columns)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bioshards.corpus.errors import RunError, TransientStorageError
+from bioshards.corpus.storage.parquet_file import open_parquet
 from bioshards.corpus.storage.storage_protocol import Storage
 
 _SHA256: Final = b"sha256"
@@ -31,8 +32,7 @@ def open_table(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
     """
     try:
         with storage.open(path) as file:
-            # A thread of Arrow that lets go of a Python file while the process ends aborts the process.
-            yield pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
+            yield open_parquet(file, checks_pages=True)
     except (FileNotFoundError, TransientStorageError):
         raise
     except (pa.ArrowException, OSError, LookupError, TypeError, ValueError) as error:
