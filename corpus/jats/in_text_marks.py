@@ -87,12 +87,28 @@ def closes_citation(script: str, before: str) -> bool:
     return text.rstrip(f"{CITATION_MARK}0123456789 ,;{_DASHES}")[-1:] not in ("(", "[")
 
 
-_POWER_OF_TEN = re.compile(r"\d\s?[×x·]\s?10\Z")
+_FACTOR_AND_TEN = re.compile(r"\d\s?[×x·∙⋅]\s?10\Z")
+_TEN = re.compile(r"(?<![\d.,])10\Z")
+_COUNTED = re.compile(
+    r"\s?(?:cells|CFUs?|cfu|PFUs?|pfu|IFUs?|TCID|colon(?:y|ies)|copies|spores|particles|viral|vector|M[−–-])"
+)
 
 
-def ends_in_power_of_ten(before: str) -> bool:
-    """Return True if a number above the line is an exponent, though it has a link: "2 × 10"."""
-    return _POWER_OF_TEN.search(before) is not None
+def is_linked_exponent(before: str, after: str = "") -> bool:
+    """Return True if a number above the line is an exponent, though it has a link.
+
+    Args:
+        before: the text before it: "2 × 10", "less than 10".
+        after: the text after it, of which a unit tells that a power without a factor is counted: " cells".
+    """
+    return _FACTOR_AND_TEN.search(before) is not None or (
+        _COUNTED.match(after) is not None and _TEN.search(before) is not None
+    )
+
+
+def is_citation_after_names(before: str, script: str) -> bool:
+    """Return True if a superscript is a citation, as it follows "et al."."""
+    return script.isdecimal() and before.rstrip().endswith("et al.")
 
 
 _TRAILING_NUMBER = re.compile(rf"(?<!\s)\s*+[(\[]{_NUMBER}(?:[\s,;{_DASHES}]++{_NUMBER})*[)\]]$")

@@ -277,7 +277,7 @@ def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
         text = number[0]  # which the publisher's pages print: "see Table <xref rid="Ch1.T1"/>"
     if text == CITATION_MARK and pieces and pieces[-1].endswith("10"):
         before = "".join(pieces[-_LOOKBACK_PIECES:])[-_LOOKBACK_CHARACTERS:]
-        if in_text_marks.ends_in_power_of_ten(before):
+        if in_text_marks.is_linked_exponent(before, xref.tail or ""):
             text = f"^{text_content(xref).strip()}"
     if text:
         pieces.append(text)
@@ -291,6 +291,10 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
     if element_text.is_degree(text, (element.tail or "")[:3]):
         _strip_line_break(pieces)
         pieces.append("°")
+        return
+    before = "".join(pieces[-_LOOKBACK_PIECES:])[-_LOOKBACK_CHARACTERS:]
+    if in_text_marks.is_citation_after_names(before, text):
+        pieces.append(CITATION_MARK)
         return
     if _may_start_note(element, text, pieces):
         pieces.append(f"{NOTE_FRAME}{text}{NOTE_FRAME}")
@@ -314,7 +318,8 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
     if not is_isotope and not (_SIGNS.fullmatch(text) and "".join(pieces[-2:]).rstrip().endswith(".")):
         _strip_line_break(pieces)
     if CITATION_MARK in text and in_text_marks.has_only_citations(text):
-        pieces.append(CITATION_MARK)
+        is_exponent = before.endswith("10") and in_text_marks.is_linked_exponent(before, element.tail or "")
+        pieces.append(f"^{text_content(element).lstrip()}" if is_exponent else CITATION_MARK)
     elif element_text.may_be_exponent(text) and element_text.is_exponent(
         "".join(pieces[-_LOOKBACK_PIECES:])[-element_text.LOOKBACK_CHARACTERS :], text
     ):

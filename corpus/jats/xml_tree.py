@@ -384,15 +384,20 @@ def _flatten_xref(xref: re.Match[str]) -> str:
         return CITATION_REFERENCE
     if ref_type in CITATION_XREF_TYPES:
         flat_text = _flatten_citation(text)
-        if flat_text == CITATION_REFERENCE and xref.string.endswith("10", 0, xref.start()):
-            before = _unescape(xref.string[max(0, xref.start() - _MAX_FACTOR) : xref.start()])
-            return f"^{text.strip()}" if in_text_marks.ends_in_power_of_ten(before) else flat_text
+        if flat_text == CITATION_REFERENCE and xref.string.endswith(("10", "10<sup>"), 0, xref.start()):
+            start, end = xref.span()
+            before, is_in_superscript, _ = xref.string[max(0, start - _MAX_FACTOR) : start].partition("<sup>")
+            after = xref.string[end : end + _MAX_UNIT].removeprefix("</sup>")
+            if in_text_marks.is_linked_exponent(_unescape(before), _unescape(after)):
+                return text if is_in_superscript else f"^{text.strip()}"
         return xref[0] if flat_text is None else flat_text
     return text if ref_type in _TEXT_XREF_TYPES else xref[0]
 
 
 _MAX_FACTOR: Final = 20
-"""Characters before the 10 of a power that has a factor: "2 &#x000d7; 10"."""
+"""Characters before the exponent of a power that has a factor: "2 &#x000d7; 10"."""
+_MAX_UNIT: Final = 20
+"""Characters after the exponent of a power without a factor."""
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -418,6 +423,8 @@ def _flatten_superscript(superscript: re.Match[str]) -> str:
     if element_text.is_degree(text, xml[end : end + 3]):
         return "°"
     last_character = xml[start - 1]
+    if last_character in ". " and in_text_marks.is_citation_after_names(xml[max(0, start - 8) : start], text):
+        return CITATION_REFERENCE
     if (
         last_character == CITATION_REFERENCE[-1]
         and xml.endswith(CITATION_REFERENCE, 0, start)

@@ -16,7 +16,8 @@ from bioshards.corpus.sentences.boundary_model import (
     CAPITALS,
     CERTAIN_CLASSES,
     CLASS_BEFORE_STOP,
-    is_boundary,
+    decide,
+    extract_context,
 )
 
 # An alternative that begins with a character or looks ahead is passed over soon, as in numbers: 0.05
@@ -194,9 +195,8 @@ def _split_at_stops(text: str) -> list[str]:
             continue
         class_before = classes[text[text.rfind(" ", start, stop) + 1 or start : stop]]
         following = text[after]
-        if (class_before in certain_classes and following in capitals) or is_boundary(
-            text, start, stop, after, class_before
-        ):
+        is_certain = class_before in certain_classes and following in capitals
+        if is_certain or decide(extract_context(text, start, stop, after)):
             if stop < start + _MAX_LABEL_LENGTH and _is_no_sentence(text, start, stop):
                 continue
             # The class "word" has small letters only.

@@ -9,7 +9,6 @@ annotated sentences. To teach the splitter a word, add it to its family and refi
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 from collections.abc import Callable
 from importlib import resources
@@ -56,7 +55,7 @@ _PATTERNS_BEFORE_STOP: Final = {
     "blank": r"",  # of text cut into tokens: was seen .
     "dots": r"[.…]+",
     "genus": rf".*[-–—](?:{'|'.join(WORD_FAMILIES['genus'])})",  # wheat-Th
-    "reference": r".*[–—](?:Eq|Fig|Tab)s?",  # Information—Fig
+    "reference": r".*[–—a-z](?:Eq|Fig|Tab)s?",  # Information—Fig  inFig
     "trailing dots": r".*[^.…](?:\.\.|…)",  # he said... and
     "email": r".*@.*",
     "inner dot": r".*\..*",
@@ -66,6 +65,8 @@ _PATTERNS_BEFORE_STOP: Final = {
 _PATTERNS_AFTER_STOP: Final = {
     "in citation": r"doi(?::.*)?|Vol\.?|Nos\.",  # Gulls of islands. Birds 2018. Vol 3. doi: 10.5555/3
     "dash": r"[–—-]",
+    "n=": r"[nNpPrR][=<>≤].*|[pP][‐-][vV]alues?",
+    "Tandem": r"Tandem",  # X! Tandem, a program
     "Dr": r"(?:Dr|Mr|Prof)\.",
     "Drs": r"(?:Drs|Mrs|Ms)\.",
     "ellipsis": r"…",
@@ -86,9 +87,10 @@ _PATTERNS_AFTER_STOP: Final = {
     "epithet": r"[A-Z][a-z]{2,}(?:[^\Waeiou]i|ii|um|iae)|Albopictus|Africanus|Aureus",
     "Adverb,": r"[A-Z][a-z]+(?:[nrt]al|[aeiou]te|nt|[ao]us|iv|[eu]d|ng|ab|ib)ly,",  # Eventually,
     "Name,": r"[A-Z][\w'’-]*[,;]",
+    "Label:": r"[A-Z][\w'’/–—-]*:",  # of authors' contributions, of a structured abstract
     "Word": r"[A-Z][a-z]*(?:[st]ion|ment|ing|[^aeiou]ed|[sl]is|ness|[ae]nce|ity|[ai]ry|logy|gen|ase|in|ic|al"
     r"|ous|ive|ly|s)s?[.)]?",  # no surname, by its ending
-    "Name": r"[A-Z][a-z'’]+(?:[-–][A-Z][a-z]+)*[.)]?",
+    "Name": r"(?:Mac|Mc|De|Di|La|Le|Van|[DO]['’])?[A-Z][a-z'’]+(?:[-–][A-Z][a-z]+)*[.)]?",
     "ACRONYM": r"[A-Z]{2,}s?",
     "Mixed": r"[A-Z].*",
     "greek": r"(?:alpha|beta|gamma|delta|epsilon|zeta|theta|kappa|lambda|sigma|omega|[α-ω])(?:[^a-z].*)?",
@@ -184,6 +186,7 @@ CLASS_AFTER_STOP: Final = WordClasses(
         **{word + mark: f"Opener{mark}" for word in _WORDS_AFTER_STOP["Opener"] for mark in ("", ",")},
         **{word + mark: "common" for word in _COMMON_WORDS for mark in ("", ",")},
         **dict.fromkeys(_WORDS_AFTER_STOP["Figure"], "Figure"),
+        **dict.fromkeys(_WORDS_AFTER_STOP["surname"], "Name"),
         "Strain": "strain",
         **{word + mark: "author" for word in WORD_FAMILIES["author"] for mark in ("", ".", ",", ".,")},
     },
@@ -217,7 +220,11 @@ def _classify_second_word_before(word: str) -> str:
     if word in (".", "...", "…"):
         return "dots"
     if word[-1] in ",;:." and len(word) > 1:
+        if word[-1] == ":" and word[-2].isdigit():
+            return "number:"  # 1: 10, 2031: 5
         return "Name" + word[-1] if word[0].isupper() else word[-1]
+    if word[0].isdigit() and word[-1] != ")":
+        return "number"
     if word in ("and", "&"):
         return "and"
     if word == "ex":
@@ -275,6 +282,8 @@ _CLAUSE_STARTS: Final = frozenset({"none", ":", ";", "Name:", "Name;"})
 _PANELS: Final = re.compile(r"(?:\(?[A-Za-z](?:[,–-][A-Za-z])*\)?,? (?:and |& )?){1,8}")
 """Letters of panels before the last one at the start of a legend: A, B and C. Cells were grown."""
 _MAX_PANELS_LENGTH: Final = 30
+_JOINING_WORDS: Final = frozenset({"and", "&", "–", "-", "to"})
+"""Words between the letters of panels in brackets: (a and b), (C – D)."""
 _PANEL_IN_BRACKETS: Final = re.compile(r"[A-Za-z](?:[,–-][A-Za-z])*\)")
 """Panel before a closing bracket, which may have no opening one: A). Cells were grown."""
 _MAX_LOOKBACK: Final = 5_000
@@ -304,6 +313,8 @@ def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryCon
     words = sentence.rsplit(" ", 2)
     word = words[-1]
     next_words = text[after : after + 2 * _MAX_WORD_LENGTH].split(" ", 2)
+    next_word, word_beyond = next_words[0], next_words[1] if len(next_words) > 1 else ""
+    is_panels = len(next_word) == 2 and next_word[0] == "(" and word_beyond in _JOINING_WORDS
     previous_class = CLASS_OF_SECOND_WORD_BEFORE[words[-2] if len(words) > 1 else ""]
     word_start = len(sentence) - len(word)
     is_at_start = previous_class in _CLAUSE_STARTS or (
@@ -321,8 +332,8 @@ def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryCon
         previous_class,
         CLASS_BEFORE_STOP[word] if text[stop] == "." else "asked",
         _classify_mark(text, stop, after),
-        CLASS_AFTER_STOP[next_words[0][:_MAX_WORD_LENGTH]],
-        CLASS_OF_SECOND_WORD_AFTER[next_words[1] if len(next_words) > 1 else ""],
+        "panel" if is_panels else CLASS_AFTER_STOP[next_word[:_MAX_WORD_LENGTH]],
+        CLASS_OF_SECOND_WORD_AFTER[word_beyond],
         position,
     )
 
@@ -364,6 +375,7 @@ _SCORED_AS: Final = {
     "serovar": "Name",
     "strain": "Word",
     "supplement": "other",
+    "Tandem": "Name",
     "target": "Word",
     "trailing dots": "inner dot",
     "variable": "Mixed",
@@ -376,7 +388,7 @@ _SCORED_AS: Final = {
 def decide_by_rule(context: BoundaryContext) -> bool | None:
     """Return True for a boundary, False for none, None if the weights decide."""
     previous_class, class_before, mark, class_after, class_beyond, position = context
-    if class_after == "in citation" or (class_after == "dash" and mark[0] == "?"):
+    if class_after == "in citation" or (class_after in ("dash", "Tandem") and mark[0] == "?"):
         return False
     if class_before == "species" and class_after == "strain":  # Genus sp. Strain A-1, in titles
         return False
@@ -512,84 +524,3 @@ def decide(context: BoundaryContext) -> bool:
         scores = [_WEIGHTS.get(name, 0.0) for name in extract_features(context)]
         decision = _WEIGHTS["always"] + sum(scores) > 0
     return decision
-
-
-# Candidates that two words decide
-
-_POSITIONS: Final = ("first", "alone", "inside", "closed", "unopened", "")
-_CONTEXTS_OF_RULES: Final = tuple(
-    itertools.product(
-        ("", "supplement", "ex"),
-        ("", "small", "Name", "Name,", "initial", "number"),
-        ("", "first", "inside"),
-    )
-)
-"""The previous class, the class beyond and the position: those that rules name, and "" that none names."""
-_ROUNDING: Final = 1e-6
-"""More than the error of a sum of weights."""
-
-
-@functools.cache
-def decide_by_neighbours(class_before: str, class_after: str) -> bool | None:
-    """Return the decision between words of these classes, with a full stop; None if other words matter.
-
-    Three in four candidates need no more than these words.
-    """
-    decisions: set[bool] = set()
-    has_weighed = False
-    for previous, beyond, position in _CONTEXTS_OF_RULES:
-        decision = _decide_by_any_rule((previous, class_before, ".", class_after, beyond, position))
-        if decision is not None:
-            decisions.add(decision)
-        elif not has_weighed:
-            has_weighed = True
-            decisions |= _bound_decisions(
-                _SCORED_AS.get(class_before, class_before), _SCORED_AS.get(class_after, class_after)
-            )
-        if len(decisions) > 1:
-            return None
-    return decisions.pop()
-
-
-def _bound_decisions(before: str, after: str) -> set[bool]:
-    """Return the decisions that the weights allow between words of these classes."""
-
-    def weigh(*names: str) -> float:
-        return sum(_WEIGHTS.get(name, 0.0) for name in names)
-
-    score = weigh("always", before, f"_ {after}", f"{before} _ {after}", f". {after}")
-    added = (
-        _list_weights(end=f" {before} _"),
-        _list_weights(start=f"_ {after} "),
-        [weigh(f"{before} {position}", f"{position} {after}") for position in _POSITIONS],
-    )
-    lowest, highest = (score + sum(map(extreme, added)) for extreme in (min, max))
-    return {lowest > _ROUNDING, highest > -_ROUNDING}
-
-
-@functools.cache
-def _list_weights(start: str = "", end: str = "") -> list[float]:
-    """Return the weights of all features that start and end so, and 0 for a context that has none of them."""
-    return [
-        0.0,
-        *(weight for name, weight in _WEIGHTS.items() if name.startswith(start) and name.endswith(end)),
-    ]
-
-
-def is_boundary(text: str, start: int, stop: int, after: int, class_before: str) -> bool:
-    """Return True if a boundary candidate is a boundary.
-
-    Args:
-        text: a line.
-        start: offset of the sentence's start.
-        stop: offset of the mark.
-        after: offset of the word after the mark.
-        class_before: class of the word before the mark.
-    """
-    if after == stop + 2 and text[stop] == "." and text[stop - 1] != " ":
-        word_end = text.find(" ", after, after + _MAX_WORD_LENGTH)
-        word = text[after : word_end if word_end > 0 else after + _MAX_WORD_LENGTH]
-        decision = decide_by_neighbours(class_before, CLASS_AFTER_STOP[word])
-        if decision is not None:
-            return decision
-    return decide(extract_context(text, start, stop, after))

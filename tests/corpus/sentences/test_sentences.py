@@ -6,7 +6,6 @@ if the real data is available, with the annotated corpora.
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections.abc import Callable
 from importlib import resources
@@ -25,9 +24,8 @@ from bioshards.corpus.sentences.boundary_model import (
     MAX_CACHED,
     WORD_FAMILIES,
     decide,
-    decide_by_neighbours,
 )
-from tests.bench.fit_sentences import fit_on_corpora
+from tests.bench.fit_sentences import fit_on_corpora, iter_read_contexts
 from tests.bench.harness.sentence_gold import (
     Paragraph,
     is_held_out,
@@ -200,48 +198,36 @@ CLASSES_AFTER = {
     "common",
     "Figure",
     "author",
+    "strain",
     "other",
     *boundary_model._PATTERNS_AFTER_STOP,
 }
+
+
 SECOND_CLASSES_BEFORE = {
-    "none",
-    "dots",
-    "and",
-    "ex",
-    "common",
-    "supplement",
-    "(",
-    "small",
-    "Name",
-    "other",
+    *("none", "dots", "and", "ex", "person", "common", "supplement", "(", "small", "number", "number:"),
+    *("Name", "other"),
     *(f"{name}{mark}" for name in ("Name", "") for mark in ",;:."),
 }
-SECOND_CLASSES_AFTER = ("none", "initial", "Name", "Name,", "small", "number", "other")
-POSITIONS = ("first", "alone", "inside", "closed", "unopened", "")
+SECOND_CLASSES_AFTER = {"none", "initial", "Name", "Name,", "small", "number", "other"}
+MARKS = {f"{mark}{closing}" for mark in ".?" for closing in ("", "1", ")")}
+POSITIONS = {"first", "alone", "inside", "closed", "unopened", ""}
 
 
-@pytest.mark.parametrize(
-    "class_before",
-    [
-        pytest.param(name, marks=() if name in ("Word", "capital", "company") else pytest.mark.thorough)
-        for name in sorted(CLASSES_BEFORE)
-    ],
-)
-def test_decision_by_neighbours_is_that_of_every_context(class_before: str) -> None:
-    for class_after in sorted(CLASSES_AFTER):
-        decision = decide_by_neighbours(class_before, class_after)
-        contexts = itertools.product(
-            SECOND_CLASSES_BEFORE, (class_before,), ".", (class_after,), SECOND_CLASSES_AFTER, POSITIONS
-        )
-        assert decision is None or all(decide(context) is decision for context in contexts)
-
-
-def test_most_neighbours_decide() -> None:
-    decisions = [
-        decide_by_neighbours(*classes) for classes in itertools.product(CLASSES_BEFORE, CLASSES_AFTER)
-    ]
-    assert {True, False} <= set(decisions)
-    assert decisions.count(None) < len(decisions) / 2
+def test_contexts_that_were_read_have_classes_of_today() -> None:
+    classes = (
+        SECOND_CLASSES_BEFORE,
+        CLASSES_BEFORE | {"asked"},
+        MARKS,
+        CLASSES_AFTER,
+        SECOND_CLASSES_AFTER,
+        POSITIONS,
+    )
+    contexts = {context for context, _ in iter_read_contexts(GOLDEN / "boundary_contexts.tsv")}
+    assert len(contexts) > 3000
+    for context in contexts:
+        for word_class, known_classes in zip(context, classes, strict=True):
+            assert word_class in known_classes, context
 
 
 @pytest.mark.thorough
@@ -280,7 +266,8 @@ def test_caches_are_bounded() -> None:
         "It is the ratio of A to Z.| Furthermore, B grew by X.Y.| However, C did not (see A. Here, p. 2).",
         "Are books free? – A review.| How can this be? - A place you may miss.",
         "She said “we call it ‘p53’.”| 5mg was given to each.",
-        "Songs of gulls.| III. Their nests.| Gulls: II. Eggs.| Gulls--IV. Wings.| It is type IV.| We left.",
+        "Songs of gulls.| III. Their nests.| Gulls: II. Their eggs.| Gulls--IV. Their wings.| We left.",
+        "It is of type IV.| We left.",
         "Level of evidence: II.| We left.| *p<0.05.| **p<0.01.| #: P < 0.05 vs. Sham.| ##: P < 0.01.",
         "Genus sp. Strain A-1.| Gulls nest. (Ode et al., 2031; Roe, 2032)| Terns do not.| (See Ode.)",
         "Gulls nest. (Ode and Roe 2031).| Terns do not. (Roe, 2032).",
@@ -301,7 +288,7 @@ def test_caches_are_bounded() -> None:
         "Guano (New edn. Geneva: Auk; 2009) is good (Harbour (E). Gull town; Coast).| It smells.",
         "It rose (R2 0.16. p < 0.05) at (Auk House, Honolulu. HI), by (1. co = sea, 2. cl = cliff).",
         "(When gulls nest, it is 0 to 1.| A value of 0.5 is a nest.)| It is (dots are auks.| Terns are red).",
-        "It flowed at 3 mL/min. (210°C), nests at 250°C.| (1), (2) are eggs of G. minor-G. major lines.",
+        "It flowed at 3 mL/min. (210°C), nests at 250°C.| They are eggs of G. minor-G. major lines.",
         "Gulls nest, one said. (Interview 6)",
         "Gulls nest on cliffs.| (All of them do.)",
         "Gulls nest on cliffs.| (ABSTRACT TRUNCATED AT 250 WORDS)",
