@@ -82,8 +82,10 @@ _PATTERNS_AFTER_STOP: Final = {
     "amount": r"\d.*",
     "S1": r"S\d{1,2}[A-Z]?(?:[-–][A-Z])?[).,:;]*",
     "variable": r"[A-Z][_^].*",
-    "serovar": r"(?:Typhimurium|Enteritidis|Infantis|Typhi|Paratyphi|Choleraesuis|Dublin|Gallinarum|Hadar"
-    r"|Heidelberg|Kentucky|Newport|Pullorum)[.,;)]?",  # S. Typhimurium
+    "serovar": r"(?:Typhimurium|Enteritidis|Infantis|Typhi|Paratyphi|Abortusovis|Agona|Anatum|Braenderup"
+    r"|Choleraesuis|Derby|Dublin|Gallinarum|Hadar|Heidelberg|Javiana|Kentucky|Mbandaka|Montevideo|Muenchen"
+    r"|Newport|Oranienburg|Pullorum|Saintpaul|Schwarzengrund|Senftenberg|Virchow|Weltevreden"
+    r"|GG)[.,;)]?",  # S. Typhimurium, L. GG
     "epithet": r"[A-Z][a-z]{2,}(?:[^\Waeiou]i|ii|um|iae)|Albopictus|Africanus|Aureus",
     "Adverb,": r"[A-Z][a-z]+(?:[nrt]al|[aeiou]te|nt|[ao]us|iv|[eu]d|ng|ab|ib)ly,",  # Eventually,
     "Name,": r"[A-Z][\w'’-]*[,;]",
@@ -103,6 +105,7 @@ _PATTERNS_AFTER_STOP: Final = {
     "code": r"[a-z]{2,4}[,:=]",  # of a key: ac, anterior crista; lc, lateral crista
     "caseless": r"[^\W\d_a-zA-Zα-ω].*",  # of Arabic, Hebrew, Georgian
     "small": r"[^\W\d_].*",
+    "mark": r"[*†‡¶•●■]+.*|#+:|\(ABSTRACT",  # (ABSTRACT TRUNCATED AT 250 WORDS)
     "(Family": r"\([A-Z][a-z]+(?:aceae|formes|idae|inae|ptera)[,:;)].*",  # Genus minor Kom. (Fabaceae)
     "(Word": r"[(\[{][A-Z].*",
     "(small": r"[(\[{][a-z].*",
@@ -113,7 +116,6 @@ _PATTERNS_AFTER_STOP: Final = {
     "“": r"[\"'“‘«].*",
     "genotype": r"[+−–-]+/.*",
     "paragraph": r"§.*",
-    "mark": r"[*†‡¶•●■]+.*|#+:",
     "sign": r"[#±×÷<>=~≈≤≥%‰°/+–−-].*",
 }
 """Classes of words after a full stop outside the tables."""
