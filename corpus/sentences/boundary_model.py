@@ -418,7 +418,8 @@ def decide_by_rule(context: BoundaryContext) -> bool | None:
         )
         names_people = class_after == "initials" and class_beyond == "initial"  # Ltd. J.D., K.R. and A.C.
         return True if is_sentence or names_people or class_after in ("Dr", "Drs") else None
-    if class_before == "capital" and class_after == "Figure" and class_beyond == "number" and not position:
+    is_letter = class_before in ("capital", "letter")
+    if is_letter and class_after == "Figure" and class_beyond == "number" and not position:
         return True  # 1, …, B. Figure 12 shows
     if class_before in CERTAIN_CLASSES and class_after == "ellipsis" and class_beyond in ("Name", "Name,"):
         return True  # very often. … Obviously
