@@ -135,7 +135,8 @@ def _parse_xml(text: str) -> etree._Element:
 
 def _cut_elements(xml: bytes, name: bytes) -> bytes:
     """Remove all elements of this name, including nested ones; one without an end tag stays."""
-    chunks = []
+    chunks: list[bytes | memoryview] = []
+    view = memoryview(xml)  # whose slices are copied once, when they are joined
     position, last_byte = 0, ord(">")  # of what is left before the element
     while (start := _find_start_tag(xml, name, position)) >= 0:
         end = _find_element_end(xml, start, name)
@@ -143,12 +144,12 @@ def _cut_elements(xml: bytes, name: bytes) -> bytes:
         if end < 0 or xml.rfind(b"<", 0, start) > xml.rfind(b">", 0, start):
             return xml
         if start > position:
-            chunks.append(xml[position:start])
+            chunks.append(view[position:start])
             last_byte = xml[start - 1]
         if last_byte not in b" \t\r\n>" and xml[end : end + 1] not in b" \t\r\n<":
             chunks.append(b"\n")  # the words around it stay apart
         position = end
-    return b"".join([*chunks, xml[position:]]) if position else xml
+    return b"".join([*chunks, view[position:]]) if position else xml
 
 
 # No possessive quantifiers: Python before 3.11.5 mishandles them here (CPython issue 106052).

@@ -270,20 +270,21 @@ def _strip_markup(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 def _split_markup(block: bytes) -> tuple[bytes, bytes]:
     """Return the block without complete markup, and the start of incomplete markup at its end."""
-    parts = []
+    parts: list[bytes | memoryview] = []
+    view = memoryview(block)  # whose slices are copied once, when they are joined
     position = scanned = 0
     declaration = _find_opening(block, b"!", 0)
     instruction = _find_opening(block, b"?", 0)
     while (start := min(declaration, instruction)) < len(block):
         end = _find_markup_end(block, start)
         if end >= 0:
-            parts.append(block[position:start])
+            parts.append(view[position:start])
             if start == declaration and block.startswith(_CDATA, start):
                 text = block[start + len(_CDATA) : end - 3]
                 parts.append(text.replace(b"&", b"&amp;").replace(b"<", b"&lt;").replace(b">", b"&gt;"))
             position = scanned = end
         elif block.startswith((b"<!-", b"<![", b"<?"), start):
-            return b"".join([*parts, block[position:start]]), block[start:]
+            return b"".join([*parts, view[position:start]]), block[start:]
         else:
             scanned = start + 2
         if declaration < scanned:
@@ -292,7 +293,7 @@ def _split_markup(block: bytes) -> tuple[bytes, bytes]:
             instruction = _find_opening(block, b"?", scanned)
     num_opening_bytes = 2 if block.endswith(b"<!") else 1 if block.endswith(b"<") else 0
     end = len(block) - num_opening_bytes
-    return b"".join([*parts, block[position:end]]) if parts else block[:end], block[end:]
+    return b"".join([*parts, view[position:end]]) if parts else block[:end], block[end:]
 
 
 _LESS_THAN: Final = ord("<")
