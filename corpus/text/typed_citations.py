@@ -95,6 +95,8 @@ def has_numbers_after_stops(text: str) -> bool:
 
 def remove_numbers_after_stops(text: str) -> str:
     """Return the text without numbers of references after a full stop: "of gulls.12 Terns", "Ode et al.4"."""
+    if not has_numbers_after_stops(text):
+        return text
     return _AFTER_STOP.sub(_keep_stop, _AFTER_AL.sub("al.", text))
 
 
