@@ -79,8 +79,14 @@ def count_up(text: str) -> bool:
 
 
 def has_bracketed_numbers(text: str) -> bool:
-    """Return True if :func:`remove_bracketed_numbers` or :func:`remove_numbers_after_names` can."""
-    return _BRACKETED_NUMBERS.search(text) is not None
+    """Return True if :func:`remove_bracketed_numbers` or :func:`remove_numbers_after_names` can.
+
+    Brackets are few, and a search for one character passes over others ten times as fast as a pattern.
+    """
+    position = text.find("[")
+    while position >= 0 and not _BRACKETED_NUMBERS.match(text, position):
+        position = text.find("[", position + 1)
+    return position >= 0
 
 
 def remove_numbers_after_names(text: str) -> str:
