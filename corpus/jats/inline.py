@@ -116,8 +116,9 @@ def join_pieces(pieces: TextPieces) -> str:
     """Join the output of :func:`append_text` into one line and remove the citation marks."""
     text = "".join(pieces)
     if text.isascii():  # without marks; what XML permits of white space is less than Python knows
+        text = text.strip()
         if not ("\n" in text or "\t" in text or "\r" in text):
-            return " ".join(text.split()) if "  " in text else text.strip()
+            return " ".join(text.split()) if "  " in text else text
     else:
         if CITATION_MARK in text or REMOVAL_MARK in text:
             text = in_text_marks.remove_marks(text)
@@ -127,6 +128,7 @@ def join_pieces(pieces: TextPieces) -> str:
             text = in_text_marks.remove_note_marks(text)
         if "▸" in text or in_text_marks.LINK_SIGN in text:
             text = _LINK_ARROW.sub("", text)
+        text = text.strip()  # most line breaks are at the ends
     return collapse_whitespace(_remove_indentation(text) if "\n" in text else text)
 
 
