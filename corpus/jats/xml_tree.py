@@ -273,7 +273,9 @@ def _replace_superscripts(
 
 _MARKED_START = re.compile(
     r"(<p(?:>| [^<>]*>))\s*+(<(?:bold|italic|underline)(?: [^<>]*)?>(?:<(?:bold|italic)>)?)"
-    r"((?:[^<>]|<italic>[^<>]*</italic>){4,160})((?:</(?:bold|italic|underline)>){1,2})([.:]?)"
+    # The first branch only saves time: most have no italics inside.
+    r"([^<>]{4,160}(?=</)|(?=[^<>]{0,160}<italic>)(?:[^<>]|<italic>[^<>]*</italic>){4,160})"
+    r"((?:</(?:bold|italic|underline)>){1,2})([.:]?)"
     r"(?:\s*+(?=</p>\s*+<(?:p|list|disp-quote|disp-formula|table-wrap|fig)[ >])"
     r"|(\s++|—|&\#(?:819[45]|8201|160|x0*(?:200[239]|a0));\s*+)(?=(?:<(?:italic|sc)(?: [^<>]*)?>)?[A-Z]))"
 )
