@@ -119,12 +119,15 @@ def _join_headings(blocks: list[TextBlock]) -> list[TextBlock]:
             pending = [*pending, block] if is_below else [block]
             is_after_heading = True
             continue
+        is_after_heading = False
         if pending and not _is_beside(block, pending[0]):
             pending = []
+        if not pending and block.text[0] != HEADING_FRAME:
+            joined.append(block)
+            continue
         headings = [heading.text.strip(f"{HEADING_FRAME}:.") for heading in pending]
         text = block.text.removeprefix(HEADING_FRAME)  # a heading of nothing
         joined.append(TextBlock(block.part, (*block.headings, *headings), text))
-        is_after_heading = False
         if pending and text_rules.ends_abstract(headings[-1], text):
             pending = []
     return joined
