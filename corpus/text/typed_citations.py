@@ -65,6 +65,8 @@ def remove_bracketed_numbers(text: str, highest: int = MAX_REFERENCE, are_counte
         are_counted: the numbers count up (:func:`count_up`), so that those after a word that may be an amount
             or a name are citations too: "in 30 days [12]", "of CcdA [12]".
     """
+    if not has_bracketed_numbers(text):  # most texts; a pattern that may begin with a blank is slow
+        return text
     return _IN_BRACKETS.sub(functools.partial(_keep_range, highest, are_counted), text)
 
 
