@@ -459,13 +459,17 @@ _MAX_NOTE: Final = 1000
 """Characters of a paragraph that is a note as a whole, and of a sentence."""
 _MAX_POINTER: Final = 300
 _TAIL: Final = 300
+_START_AFTER_ARTICLE: Final = r"""
+    authors | corresponding | corrected \s v | creative | data | raw \s data | full | images | use, | costs?
+  | manuscript | new \s phyto | lancet | opinions | original \s version | publisher | specific \s roles
+  | united \s states | statements | views | review (?: er | ing | \s hist )
+  | handling | supp | addi | elec | on-?line | foll | posted | contents
+"""
+"""How notes begin, with "the" before it or without."""
 _SENTENCE_START = re.compile(
-    r"""
-    (?: the \s )? (?: authors | corresponding | corrected \s v | creative | data | raw \s data | full
-        | images | use, | costs?
-        | manuscript | new \s phyto | lancet | opinions | original \s version | publisher | specific \s roles
-        | united \s states | statements | views | review (?: er | ing | \s hist )
-        | handling | supp | addi | elec | on-?line | foll )
+    rf"""
+    the \s (?: {_START_AFTER_ARTICLE} )
+  | {_START_AFTER_ARTICLE}
   | this \s (?: is \s an? | figure \s app | review \s comes
         | (?: \w+ \s )? (?: article | licen | manuscript | material | paper | publication | work ) )
   | if \s | no \s | to \s | by \s | non-? | see | for \s | any \s | as \s a | all \s | some \s | an? \s
@@ -475,16 +479,18 @@ _SENTENCE_START = re.compile(
   | externally | further | section \s 1734 | source \s data | \(c\) | reviewers
   | used \s (?: with | by ) | use \s of \s trade | original \s source
   | online \s con | is \s avail | extra \s mat | note: \s supp | asm \s | although \s pnas
-  | correspondence \s and | (?: \* \s )? \[ corr | go \s to | funding \s info | disclosures | full \s text
+  | correspondence \s and | \* \s \[ corr | \[ corr | go \s to | funding \s info | disclosures | full \s text
   | authors?['’]? \s (?: contributions | disclosures ) | contribute \s and | high [ -] qual | freely \s sub
   | available \s online | do \s not \s dis | conflicts \s that | consisting \s of | papers \s of \s part
-  | \[? \s? editorial \s note | published \s by
-  | is \s a \s guest | deposited \s in | after \s \S{1,6} \s months | previously \s pub | questions \s or
-  | (?: the \s )? (?: posted | contents ) | these \s permissions
+  | \[ \s? editorial \s note | \s editorial \s note | editorial \s note | published \s by
+  | is \s a \s guest | deposited \s in | after \s \S{{1,6}} \s months | previously \s pub | questions \s or
+  | these \s permissions
     """,
     re.VERBOSE,
 )
-"""How notes begin, in small letters: a fast prefilter."""
+"""How notes begin, in small letters: a fast prefilter. Most alternatives are passed over by their first
+character; none begins with what may be missing.
+"""
 _START_LENGTH: Final = 40
 _MAX_HEADING: Final = 50
 
