@@ -194,7 +194,8 @@ def _find_element_end(xml: bytes, start: int, name: bytes) -> int:
 
 _SMALL_CAPITALS: Final = "<sc>"
 _SMALL_M: Final = "<sc>m"
-_MOLAR = re.compile(rf"(?<=[;mnpfμµ\s]){_SMALL_M}([),.;]{{0,2}})</sc>")
+_MOLAR = re.compile(rf"{_SMALL_M}(?<=[;mnpfμµ\s]{_SMALL_M})([),.;]{{0,2}})</sc>")
+"""What is before it is looked at last: a pattern that begins with known characters is found fast."""
 _CONFIGURATION = re.compile(
     r"""
     (?: d | l | dl )
