@@ -19,6 +19,7 @@ from bioshards.corpus.xml import element_text
         ("<i>10</i><sup> 6</sup>", "<i>10</i>^6"),
         ("10<sup>4</sup>–10<sup>5</sup>", "10^4–10^5"),
         ("10<sup>&#x2212;3</sup>", "10^&#x2212;3"),
+        ("2<sup>ΔΔCT</sup> fold", "2^ΔΔCT fold"),
         ("2<sup>−ΔΔCt</sup>, 2<sup>-DDCT</sup>, 2<sup>4.2</sup>", "2^−ΔΔCt, 2^-DDCT, 2^4.2"),
         ("2<sup>-△△CT</sup>", "2^-△△CT"),
         ("a 2<sup>6-1</sup> design", "a 2^6-1 design"),

@@ -144,7 +144,7 @@ def build_xref(number: str) -> str:
         ("In <xref rid='note1'/>, gulls nest.", f"In {GAP_MARK}, gulls nest."),
         # A power of ten is none, though it is linked.
         ("2×10<xref ref-type='bibr'><sup>7</sup></xref> eggs", "2×10^7 eggs"),
-        (f"from 2∙10<sup>{build_xref('7')}</sup> to 3×10<sup>{build_xref('9')}</sup>", "from 2∙10^7 to 3×10^9"),
+        (f"2∙10<sup>{build_xref('7')}</sup> to 3×10<sup>{build_xref('9')}</sup>", "2∙10^7 to 3×10^9"),
         (f"at most 10<sup>{build_xref('5')}</sup> cells", "at most 10^5 cells"),
         (f"at most 10<sup>{build_xref('5')}</sup> gulls", "at most 10 gulls"),
         ("of Ode <italic>et al. </italic><sup>4</sup>.", "of Ode et al."),
