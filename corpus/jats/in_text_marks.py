@@ -42,8 +42,8 @@ LINK_SIGN: Final = "▶"
 """Sign of a link after the year of a reference, in the journals of crystallography."""
 LINK_WITHOUT_NUMBER: Final = "[Link]"
 """What PMC writes for a link to a reference, a supplement or a statement whose number it does not know."""
-CITATION_XREF_TYPES: Final = frozenset({"bibr", "ref"})
-"""Values of ``ref-type`` of an ``xref`` to the reference list."""
+CITATION_XREF_TYPES: Final = frozenset({"bibr", "ref", "bib", "bib-ref"})
+"""Values of ``ref-type`` of an ``xref`` to the reference list; the last two are no values of JATS."""
 
 _DASHES: Final = "‐‑‒–—―−-"
 _NUMBER: Final = r"[Ss]?(?:\d{1,3}|1[0-4]\d\d)[a-z]?•*"  # "12••": of outstanding interest
@@ -143,7 +143,8 @@ _INTRODUCTION_WORDS = re.compile(
 _INITIALS_AND_CITATIONS = re.compile(rf"(?:[A-Z]\.|[\s,;{_DASHES}{CITATION_MARK}])++")
 """What a publisher's conversion left of the authors: "[17, Y. 139]"."""
 _INTRODUCTION_AT_END = re.compile(
-    r"[,;:]\s*(?:see(?:\s+also)?|e\.?g\.?|cf\.?|for\s+reviews?,?\s+see|reviewed\s+in)[\s,]*\Z"
+    r"[,;:]\s*(?:see(?:\s+also)?|e\.?g\.?|cf\.?|ref(?:erence)?s?\.?|for\s+reviews?,?\s+see|reviewed\s+in)"
+    r"[\s,]*\Z"
     rf"|(?<!see)[,;:]\s*(?:e\.g\.|cf\.|i\.e\.),?\s{GAP_MARK}\s*\Z"
 )
 _SEPARATORS = re.compile(r"[\s,;:]*")

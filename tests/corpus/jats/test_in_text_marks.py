@@ -70,6 +70,7 @@ def remove_citations(text: str) -> str:
         # A bracket with only introductory words is removed.
         ("gulls (see [¶]) nest", "gulls nest"),
         ("gulls (reviewed in ¶, ¶).", "gulls."),
+        ("gulls (AUK; references ¶ and ¶) nest", "gulls (AUK) nest"),
         ("gulls (see, e.g., [¶]) nest", "gulls nest"),
         ("gulls [for a recent review, see ¶] nest", "gulls nest"),
         ("gulls (ref. ¶) nest", "gulls nest"),

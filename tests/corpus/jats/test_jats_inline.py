@@ -130,6 +130,7 @@ def build_xref(number: str) -> str:
         (f"cliffs<sup>2+</sup><sup>{build_xref('1')}</sup>.", "cliffs2+."),
         (f"cliffs [{build_xref('1')}–3, {build_xref('7')}].", "cliffs."),
         ("cliffs <xref ref-type='bibr'>[1]</xref>.", "cliffs."),
+        ("as described <xref ref-type='bib' rid='R16'>16</xref>.", "as described."),
         ("cliffs <xref ref-type='bibr'><sup>1</sup></xref>.", "cliffs."),
         (f"cliffs [{build_xref('11••')}].", "cliffs."),
         ("cliffs<xref ref-type='bibr' rid='b1'/>.", "cliffs."),

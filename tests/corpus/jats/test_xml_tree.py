@@ -466,10 +466,10 @@ def test_the_frame_of_headings_in_an_article_is_no_frame(start: str, flatten: bo
 def test_small_capitals_that_are_units_or_configurations_are_capitals(flatten: bool) -> None:
     paragraph = (
         "A p<sc>H</sc> of 2 m<sc>m</sc>, 3 &#x3bc;<sc>m,</sc> or 1 <sc>m</sc> <sc>l</sc>-auk, a<sc>m</sc>;"
-        " <sc>d-</sc>/<sc>l</sc>-auks (<sc>d</sc>-). Feed <sc>d</sc>&#8208;guano."
+        " <sc>d-</sc>/<sc>l</sc>-auks (<sc>d</sc>-). Feed <sc>d</sc>&#8208;guano, <sc>l</sc>-1,2-guano."
     )
     assert extract_texts(paragraph, flatten) == [
-        "A pH of 2 mM, 3 μM, or 1 M L-auk, am; D-/L-auks (D-). Feed D\u2010guano."
+        "A pH of 2 mM, 3 μM, or 1 M L-auk, am; D-/L-auks (D-). Feed D\u2010guano, L-1,2-guano."
     ]
 
 
