@@ -394,20 +394,10 @@ def decide_by_rule(context: BoundaryContext) -> bool | None:
         return False
     if class_before == "species" and class_after == "strain":  # Genus sp. Strain A-1, in titles
         return False
-    if class_before == "trailing dots" and class_after in ("common", "letter", "small", "“"):
-        return False
-    if class_before == "capital at end" and class_after == "initials" and class_beyond == "initial":
-        return True  # grant 0905/Z/09/Z. D. J. Ode is
     if class_before == "sense" and class_after in ("Opener", "Opener,"):
-        return True
-    if class_before == "inner dot" and class_after == "mark":  # *p<0.05. **p<0.01
         return True
     if class_before == "target" and class_after in ("item", "number") and previous_class != "supplement":
         return False
-    if class_before in ("capital", "initials") and class_after == "Opener," and not position:
-        return True
-    if class_before == "letter" and class_after in ("Adverb,", "Opener,") and not position:
-        return True  # for any i. However,
     if class_before == "company" and not position:
         is_sentence = class_beyond == "small" and class_after in (
             "Opener",
@@ -447,11 +437,6 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
         is_surname = previous_class in ("and", "common") and class_beyond in ("number", "other")
         if class_beyond == "none" or is_surname:  # thanks to P.L. Ode. by K.U. McRoe (2002)
             return False
-    if class_before == "email" and class_after in ("Name", "Word"):
-        return True
-    is_after_word = previous_class in ("common", "Name", "small")
-    if class_before == "capital" and class_after == "ACRONYM" and class_beyond == "small" and is_after_word:
-        return None if position else True  # computed in R. CCA reduces
     if class_before in ("capital", "initials") and class_after == "Adverb," and not position:
         return True  # eggs in Q. Correspondingly,
     if previous_class == "ex" and class_before in ("capital", "initials") and class_after in ("Name", "Word"):
@@ -466,15 +451,10 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
         return False
     if previous_class == "none" and mark == "?":  # How? The
         return True if class_after in ("Opener", "Word", "Name", "epithet") else None
-    if class_before == "quoted" and position in ("", "first"):  # 5’-acgt-3’. Nests were, ‘(ns)’. Gulls nest
-        is_name = class_beyond in ("initial", "Name,")
-        return True if class_after in ("Word", "Figure") or (class_after == "Name" and not is_name) else None
     if position:
         return None
     if class_after == "letter," and class_beyond == "small":  # Bar = 5 mm. c, d Eggs
         return True if class_before in _PLAIN_CLASSES else None
-    if class_before in ("new", "rank", "reference") and class_after == "Opener,":
-        return True
     if (
         class_before == "new"
         and class_beyond == "small"
