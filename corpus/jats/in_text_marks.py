@@ -168,8 +168,13 @@ _LOOSELY_GOVERNING_WORD = re.compile(
 """The same with a blank before the citation and :data:`_AFTER_NOUN` behind it; a number above the line after
 "and" is of the word before.
 """
-_CONJUNCTION = re.compile(r"(?<![\w-])(?:although|because|whereas|while)$")
-"""Words before a citation that is the subject of what follows: "while [6] described"."""
+_CONJUNCTION = re.compile(
+    r"(?<![\w-])(?:although|because|whereas|while)$"
+    r"|(?:\A|[.!?]\s++)(?:Additionally|Conversely|Finally|For (?:example|instance)|Furthermore|However"
+    r"|In (?:addition|contrast|particular)|Interestingly|Later|Likewise|Moreover|Previously|Recently"
+    r"|Similarly|Subsequently),$"
+)
+"""Words before a citation that is the subject of what follows: "while [6] described", "Later, [6] found"."""
 _VERBS: Final = r"""(?:also\s|both\s|have\s|has\s|recently\s)?(?:are|demonstrate[ds]?|describe[ds]?
     |discuss(?:ed|es)?|evaluate[ds]?|find|found|give|has|have|introduce[ds]?|is|observed|present(?:ed|s)?|propose[ds]?
     |provide[ds]?|report(?:ed|s)?|reviewe?[ds]?|select|show(?:ed|s|n)?|stud(?:y|ied|ies)|suggest(?:ed|s)?
@@ -184,6 +189,8 @@ _SENTENCE_END = re.compile(r"(?:\A[.!?]?|(?:[a-z]{3}|[\d)\]])[.!?])\Z")
 _LAST_WORD_LIST: Final = """
     in by from of to with per than following after on see e.g eg example ref refs reference references and as
     between like or unlike cf i.e at via under within although because whereas while
+    additionally conversely finally instance furthermore however addition contrast particular interestingly
+    later likewise moreover previously recently similarly subsequently
 """
 _LAST_WORDS: Final = frozenset(_LAST_WORD_LIST.split())
 """Last words of these patterns, a fast prefilter."""
@@ -285,10 +292,11 @@ def _close_gaps(text: str) -> str:
     """Remove the marks outside of brackets, with the punctuation and blanks that belong to them."""
     parts: list[str] = []
     position = 0
+    last_character = ""  # of what is before the marks
     for run in (_MARK_RUN if REMOVAL_MARK in text else _CITATION_RUN).finditer(text):
         start, end = run.span()
         before_run = kept = text[position:start].rstrip()
-        left_character = kept[-1] if kept else ""
+        left_character = last_character = kept[-1] if kept else last_character
         right_character = text[end] if end < len(text) else ""
         is_citation = text[start] == CITATION_MARK
         if right_character == "," and (comma := _SECOND_COMMA.match(text, end)):
@@ -300,12 +308,12 @@ def _close_gaps(text: str) -> str:
             gap = ""
         elif right_character in _MARKS_WITHOUT_GAP or not right_character:
             # "as shown, [5]." loses its comma, "Miller et al., [5]." has its full stop already
-            if left_character in _SEPARATING_MARKS and (not right_character or right_character in ".,;:)]"):
+            if left_character in ".;" and right_character == "," and CITATION_MARK not in run[0]:
+                end += 1  # of a picture that is a key: "Nests. PICTURE, gulls; PICTURE, terns"
+            elif left_character in _SEPARATING_MARKS and (not right_character or right_character in ".,;:)]"):
                 kept = kept[:-1]
             if kept[-1:] == right_character == ".":
                 kept = kept[:-1]
-            elif left_character == "." and right_character == "," and CITATION_MARK not in run[0]:
-                end += 1  # of a picture that is a key: "Nests. PICTURE, gulls"
             elif right_character == "." and kept.endswith((".”", '."', ".’")):  # “They nest.” [5].
                 end += 1
                 right_character = text[end : end + 1]
@@ -465,7 +473,7 @@ def remove_note_marks(text: str) -> str:
         )
         if (
             not is_at_note
-            or not (after[0].isalnum() or after[0] in "(“‘\"'[%")
+            or not (after[0].isalnum() or after[0] in "(“‘\"'[%<>≤≥")
             or (_ISOTOPE.match(mark.strip() + after) and not (gap and _INITIAL_OR_WORD.match(after)))
             or (not gap and _CHEMICAL_PREFIX.match(mark + after))
         ):

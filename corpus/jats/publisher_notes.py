@@ -273,10 +273,12 @@ _OWN_CITATION = re.compile(
 _JOURNAL_LINE = re.compile(
     r"[A-Z][A-Za-z&.: -]{2,79} (?:19|20)\d\d[,;] ?\d{1,4} ?(?:\([^()]{1,20}\))? ?: ?[A-Z]{0,2}-?\d{1,6}"
     r"(?:[-–]\d{1,6})?"
+    r"|[A-Z][A-Za-z&.: -]{2,79} \d{1,3} \d{1,2}, \d{1,5}[-–]\d{1,5}\.?"
     r"|[A-Z][A-Za-z&.: -]{2,79} \((?:19|20)\d\d\) \d{1,4}, [\d–-]{1,14}\.? doi:? ?\S+ www\.\S+",
     re.IGNORECASE,
 )
-"""A whole paragraph that cites the article or a supplement: "Gull Lett 2031, 8(Suppl 1):P-40"."""
+"""A whole paragraph that cites the article or a supplement: "Gull Lett 2031, 8(Suppl 1):P-40",
+"Gull Lett 18 6, 60–67."."""
 _MAX_JOURNAL_LINE: Final = 120
 _CITATION_HEADING = re.compile(
     r"\W*(?:c[oó]mo citar este art[ií](?:cul|g)o\W+)?"
@@ -562,7 +564,7 @@ def classify_paragraph(text: str, heading: str) -> str | None:
             if match(text.rstrip(" .")):
                 return kind
     if len(text) <= _MAX_POINTER:
-        may_be_line = text[-1:].isdigit() or text.endswith(".com")
+        may_be_line = text.rstrip(".")[-1:].isdigit() or text.endswith(".com")
         if may_be_line and len(text) <= _MAX_JOURNAL_LINE and _JOURNAL_LINE.fullmatch(text):
             return "citation-note"
         if _is_editorial_note(text):

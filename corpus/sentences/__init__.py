@@ -49,9 +49,10 @@ FIGURE_LABEL: Final = re.compile(
 )
 """Label of a figure or table, which stays with its caption, as list numbers stay with what they number."""
 _LABEL: Final = re.compile(
-    r"[IVX]{1,4}|(?:Step )?\d{1,3}[’']?|\d{1,2}(?:[a-h]|(?:\.\d{1,2}){1,3})|[A-Z]\d{1,2}|\([A-Za-z]\)"
+    r"[IVX]{1,4}|(?:Appendix|Panel|Part|Section) [A-Z]|(?:Step )?\d{1,3}[’']?"
+    r"|\d{1,2}(?:[a-h]|(?:\.\d{1,2}){1,3})|[A-Z]\d{1,2}|\([A-Za-z]\)"
 )
-"""Number or letter that stays with what it numbers: a Roman number, 2, Step 2, 29.2, 1b, Q1, (a)."""
+"""Number or letter that stays with what it numbers: a Roman number, Panel A, 2, Step 2, 29.2, 1b, Q1, (a)."""
 _SERIES_NUMBER: Final = re.compile(
     r"(?:(?<!lass|rade|evel|hase|tage)(?<!ype)(?<!vidence): |--|—)[IVX]{1,4}\Z"
 )

@@ -33,6 +33,7 @@ WORD_FAMILIES: Final = _read_words("words_before_stop.txt")
 _WORDS_AFTER_STOP: Final = _read_words("words_after_stop.txt")
 _COMMON_WORDS: Final = frozenset(_WORDS_AFTER_STOP["common"])
 _PERSONS: Final = frozenset(_WORDS_AFTER_STOP["person"])
+_LETTERED: Final = frozenset(_WORDS_AFTER_STOP["lettered"])
 
 _PATTERNS_BEFORE_STOP: Final = {
     "initials": r"(?:[A-Z][a-z]?\.?[-–]?){1,4}[.–-][A-Z][a-z]?|[A-Z]\.[-–][a-z]",  # J.M  A.-K.H  J.-I  Y.-j
@@ -73,7 +74,8 @@ _PATTERNS_AFTER_STOP: Final = {
     "dots": r"[.…!?]+",
     "initials": r"[A-Z](?:\.[-–]?[A-Z])*\.(?:[-–][A-Z]\.?)?[,;]?",
     "capital": r"[A-Z]",
-    "panel": r"\(?[A-Za-z](?:[-–,&][A-Za-z]?)*\)[.:,;]?|[a-z](?:[-–,][a-z])?[:.]|\([a-zA-Z],",
+    "panel": r"\(?[A-Za-z](?:[-–,&][A-Za-z]?)*\)[.:,;]?|[a-z](?:[-–,][a-z])?[:.]|\([a-zA-Z],"
+    r"|\([A-Za-z]\)(?:[-–,]\([A-Za-z]\))+",  # (a)–(c)
     "(2),": r"\(\d[^()]*\),",
     "(2).": r"\(\d{1,2}\)[.:]",
     "item": r"\(?\d{1,2}[).]|\(?[ivx]{1,4}\)",
@@ -101,7 +103,7 @@ _PATTERNS_AFTER_STOP: Final = {
     "gene": r"[a-z]{1,6}-?[A-Z0-9].*",  # p53  mRNA  cDNA  iPSC  miR-21
     "prefixed": r"[a-z]{1,2}-.*",  # c-jun  m-calpain  n-3
     "letter": r"[a-z]",
-    "letter,": r"[a-z],",
+    "letter,": r"[a-z][′']?,",
     "code": r"[a-z]{2,4}[,:=]",  # of a key: ac, anterior crista; lc, lateral crista
     "caseless": r"[^\W\d_a-zA-Zα-ω].*",  # of Arabic, Hebrew, Georgian
     "small": r"[^\W\d_].*",
@@ -235,6 +237,8 @@ def _classify_second_word_before(word: str) -> str:
         return "person"
     if word in _COMMON_WORDS:
         return "common"
+    if word.lower() in _LETTERED:
+        return "lettered"
     if _SUPPLEMENT_NUMBER.match(word):
         return "supplement"
     if word[0] in _OPENING_MARKS:
@@ -393,6 +397,8 @@ def decide_by_rule(context: BoundaryContext) -> bool | None:
     if class_after == "in citation" or (class_after in ("dash", "Tandem") and mark[0] == "?"):
         return False
     if class_before == "species" and class_after == "strain":  # Genus sp. Strain A-1, in titles
+        return False
+    if class_before == "trailing dots" and class_after in ("common", "letter", "small", "“"):
         return False
     if class_before == "sense" and class_after in ("Opener", "Opener,"):
         return True

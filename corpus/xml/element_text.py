@@ -135,8 +135,8 @@ def _entity_to_text(entity: re.Match[str]) -> str:
 LOOKBACK_CHARACTERS: Final = 24
 _MINUS: Final = "[−–‐‑-]"
 _NUMBER = re.compile(rf"\s*(?:{_MINUS}\s?)?\d{{1,4}}(?:\.\d+|{_MINUS}\d{{1,2}})?\s*")
-_FOLD_CHANGE = re.compile(rf"\s*(?:{_MINUS}\s?)?(?:[Δ∆△]{{1,2}}|DD?)C[TtQqPp]\s*")
-"""The exponent of 2 in the formula of relative expression, 2^−ΔΔCt; some leave out the minus sign."""
+_FOLD_CHANGE = re.compile(rf"\s*(?:{_MINUS}\s?)?(?:[Δ∆△]{{1,2}}|DD?)(?:C[TtQqPp])?\s*")
+"""The exponent of 2 in the formula of relative expression, 2^−ΔΔCt; some leave out the minus sign, or Ct."""
 _NEGATIVE_POWER = re.compile(rf"\s*{_MINUS}\s?[\w(].*")
 """An exponent of 10 or e that is an expression: e^−kt, 10^−x."""
 _NATURAL_BASE = re.compile(r"(?:^|[^\W\d_]\s|[^\w\s-]\s?|\d\s?)e$")

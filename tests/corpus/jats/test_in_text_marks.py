@@ -114,7 +114,8 @@ def remove_citations(text: str) -> str:
         ("where ◊ is the rate", "where is the rate"),
         ("the rate ◊, with ◊.", "the rate, with."),
         ("the programme ◊.", "the programme."),
-        ("of gulls. ◊, Nests; ◊, eggs.", "of gulls. Nests, eggs."),
+        ("the same gull. ◊, ◊ nesting terns", "the same gull. nesting terns"),
+        ("of gulls. ◊, Nests; ◊, eggs.", "of gulls. Nests; eggs."),
         ("nothing to see [5] (a, b)", "nothing to see [5] (a, b)"),
         ("¶", ""),
         ("", ""),
@@ -318,6 +319,7 @@ def extract_text(paragraph: str, flatten: bool) -> str:
         ("<p>Note: <sup>1</sup>Five gulls.</p>", "Note: Five gulls."),
         ("<p>Gulls at week 4. <sup>a</sup></p>", "Gulls at week 4."),
         # Marks that are the subject of their sentence.
+        ("<p><sup>a</sup>≤9 eggs</p>", "≤9 eggs"),
         ("<p><sup>a</sup> = mean; <sup>b</sup> = median</p>", "a = mean; b = median"),
         ("<p><sup>a</sup>: Mean of gulls</p>", "a: Mean of gulls"),
         ("<p><sup>a</sup>indicates gulls</p>", "a indicates gulls"),

@@ -253,6 +253,7 @@ def test_prose_stays(text: str) -> None:
         ("Como citar: Ode A. Of gulls. Gull Lett. 2031;1:2-3.", "", "citation-note"),
         ("Ode A, Roe B (2031) Of gulls. Gull Keys 2: 1–3. doi: 10.1234/gk.2", "Citation", "citation-note"),
         ("Ode (2031) counted how often gulls are cited, by doi:10.1234/gk.2", "Citation", None),
+        ("Gull Lett 18 6, 608–617.", "", "citation-note"),
         ("Ode A. wrote of gulls.", "How to cite this article", None),
         ("The maps are those of the author.", "Publisher’s Note", "publisher-note"),
         ("Publisher's Disclaimer: gulls may bite.", "", "publisher-note"),

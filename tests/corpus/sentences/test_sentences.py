@@ -205,7 +205,20 @@ CLASSES_AFTER = {
 
 
 SECOND_CLASSES_BEFORE = {
-    *("none", "dots", "and", "ex", "person", "common", "supplement", "(", "small", "number", "number:"),
+    *(
+        "none",
+        "dots",
+        "and",
+        "ex",
+        "person",
+        "common",
+        "lettered",
+        "supplement",
+        "(",
+        "small",
+        "number",
+        "number:",
+    ),
     *("Name", "other"),
     *(f"{name}{mark}" for name in ("Name", "") for mark in ",;:."),
 }
