@@ -113,9 +113,8 @@ def _join_headings(blocks: list[TextBlock]) -> list[TextBlock]:
     joined = []
     pending: list[TextBlock] = []
     is_after_heading = False
-    for previous, block, following in zip([None, *blocks], blocks, [*blocks[1:], None], strict=False):
-        is_line = _are_lines(previous, block) or _are_lines(block, following)
-        if _is_heading(block) and not is_line and following is not None and _is_beside(block, following):
+    for block, following in itertools.zip_longest(blocks, blocks[1:]):
+        if _is_heading(block) and following is not None and _is_beside(block, following):
             is_below = is_after_heading and not text_rules.is_title_of_table(pending[-1].text)
             pending = [*pending, block] if is_below else [block]
             is_after_heading = True
@@ -132,17 +131,6 @@ def _join_headings(blocks: list[TextBlock]) -> list[TextBlock]:
         if pending and text_rules.ends_abstract(headings[-1], text):
             pending = []
     return joined
-
-
-def _are_lines(block: TextBlock | None, following: TextBlock | None) -> bool:
-    """Return True if two paragraphs that might be headings are lines of a list: both end in a full stop."""
-    return (
-        block is not None
-        and following is not None
-        and block.text[-1] == following.text[-1] == "."
-        and _is_heading(block)
-        and _is_heading(following)
-    )
 
 
 def _is_heading(block: TextBlock) -> bool:

@@ -549,14 +549,6 @@ def test_labels_in_captions_are_headings(caption: str, expected: list[tuple[str,
     assert extract_body(f"<fig><caption>{caption}</caption></fig>") == expected
 
 
-def test_bold_lines_that_are_sentences_are_no_headings() -> None:
-    lines = "".join(f"<p><bold>The keepers of {bird}.</bold></p>" for bird in ("auks", "gulls", "terns"))
-    assert extract_body(f"{lines}<p>We thank all.</p>") == [
-        *(("body", "", f"The keepers of {bird}.") for bird in ("auks", "gulls", "terns")),
-        ("body", "", "We thank all."),
-    ]
-
-
 @pytest.mark.parametrize(
     "label",
     [
