@@ -107,7 +107,7 @@ _ELSEWHERE: Final = (
 _COLOUR_NOTE = re.compile(
     rf"""
     (?<! \s ) \s*+ [(\[] (?> [^()\[\]]*? \b colou?r ) (?> [^()\[\]]*? {_ELSEWHERE} ) [^()\[\]]*+ [)\]]
-    (?: (?<= \.. ) \. )?
+    (?P<stop> \. )?
   | (?<! \s ) \s*+ \( online \s version \s in \s colou?r \.? \) \.?
   | (?: ^ | (?<= [.!?)\]] ) \s+ )
     (?: for \s interpretation \s of \s (?: the \s )? references \s to \s colou?r
@@ -132,7 +132,17 @@ def remove_colour_notes(text: str) -> str:
     if "olo" not in text and "OLO" not in text:
         return text
     lower_text = text.lower()
-    return _COLOUR_NOTE.sub("", text).strip() if any(hint in lower_text for hint in _COLOUR_HINTS) else text
+    return (
+        _COLOUR_NOTE.sub(_keep_stop, text).strip()
+        if any(hint in lower_text for hint in _COLOUR_HINTS)
+        else text
+    )
+
+
+def _keep_stop(note: re.Match[str]) -> str:
+    """Keep the full stop after a note in brackets if the sentence before has none."""
+    has_stop = note[0].endswith((".).", ".].")) or note.string.endswith((".", "!", "?"), 0, note.start())
+    return "" if has_stop else note["stop"] or ""
 
 
 # Notes below a figure

@@ -252,7 +252,8 @@ def _is_in_bracket(text: str, start: int, after: int, closing: int) -> bool:
         closing: offset of the closing bracket, before which none opens after the mark.
     """
     near = max(start + 1, after - _BRACKET_LOOKBACK)
-    if text.count("(", near, after) <= text.count(")", near, after):
+    is_nested = text.count("(", near, after) > text.count(")", near, after)
+    if not (is_nested or text.rfind("(", near, after) > text.rfind(")", near, after)):
         return False
     return not _VERB.search(f" {text[after : closing + 1]}")
 

@@ -33,6 +33,7 @@ WORD_FAMILIES: Final = _read_words("words_before_stop.txt")
 _WORDS_AFTER_STOP: Final = _read_words("words_after_stop.txt")
 _COMMON_WORDS: Final = frozenset(_WORDS_AFTER_STOP["common"])
 _PERSONS: Final = frozenset(_WORDS_AFTER_STOP["person"])
+_BEFORE_THINGS: Final = frozenset(_WORDS_AFTER_STOP["in"])
 _LETTERED: Final = frozenset(_WORDS_AFTER_STOP["lettered"])
 
 _PATTERNS_BEFORE_STOP: Final = {
@@ -57,6 +58,7 @@ _PATTERNS_BEFORE_STOP: Final = {
     "dots": r"[.…]+",
     "genus": rf".*[-–—](?:{'|'.join(WORD_FAMILIES['genus'])})",  # wheat-Th
     "reference": r".*[–—a-z](?:Eq|Fig|Tab)s?",  # Information—Fig  inFig
+    "rank": r".*[-–—][\"“‘']Ca",  # Genus-“Ca. Genus minor”
     "trailing dots": r".*[^.…](?:\.\.|…)",  # he said... and
     "email": r".*@.*",
     "inner dot": r".*\..*",
@@ -235,6 +237,8 @@ def _classify_second_word_before(word: str) -> str:
         return "ex"
     if word.lower() in _PERSONS:
         return "person"
+    if word in _BEFORE_THINGS:
+        return "in"
     if word in _COMMON_WORDS:
         return "common"
     if word.lower() in _LETTERED:

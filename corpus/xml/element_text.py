@@ -140,6 +140,9 @@ _FOLD_CHANGE = re.compile(rf"\s*(?:{_MINUS}\s?)?(?:[Δ∆△]{{1,2}}|DD?)(?:C[Tt
 _NEGATIVE_POWER = re.compile(rf"\s*{_MINUS}\s?[\w(].*")
 """An exponent of 10 or e that is an expression: e^−kt, 10^−x."""
 _NATURAL_BASE = re.compile(r"(?:^|[^\W\d_]\s|[^\w\s-]\s?|\d\s?)e$")
+_VARIABLE = re.compile(rf"\s*[kmnKLN](?:\s?{_MINUS}\s?1)?\s*")
+"""An exponent of a small number: 2^n, 4^L, 2^n−1."""
+_BASES_OF_VARIABLES: Final = frozenset(("2", "3", "4", "10"))
 _NAME = re.compile(r"\s*\d{1,3}[A-Za-z]\w{0,7}\s*")
 """A superscript that names a variant and whose digits would join those before it: T76K-1^7G8."""
 _BASE = re.compile(r"(?:^|[^\w)\]]|(?:^|[\W\d])[xX])([\d.,]{0,30}\d)$")
@@ -158,6 +161,7 @@ def may_be_exponent(script: str) -> bool:
         or _FOLD_CHANGE.fullmatch(script) is not None
         or _NAME.fullmatch(script) is not None
         or _NEGATIVE_POWER.fullmatch(script) is not None
+        or _VARIABLE.fullmatch(script) is not None
     )
 
 
@@ -181,6 +185,7 @@ def is_exponent(before: str, script: str) -> bool:
         _NUMBER.fullmatch(script) is not None
         or (base[1] == "2" and _FOLD_CHANGE.fullmatch(script) is not None)
         or (base[1] == "10" and _NEGATIVE_POWER.fullmatch(script) is not None)
+        or (base[1] in _BASES_OF_VARIABLES and _VARIABLE.fullmatch(script) is not None)
     )
 
 

@@ -20,6 +20,7 @@ from bioshards.corpus.xml import element_text
         ("10<sup>4</sup>–10<sup>5</sup>", "10^4–10^5"),
         ("10<sup>&#x2212;3</sup>", "10^&#x2212;3"),
         ("2<sup>ΔΔCT</sup> fold", "2^ΔΔCT fold"),
+        ("2<sup>n</sup>, 4<sup>L</sup>, 2<sup>n−1</sup>", "2^n, 4^L, 2^n−1"),
         ("2<sup>−ΔΔCt</sup>, 2<sup>-DDCT</sup>, 2<sup>4.2</sup>", "2^−ΔΔCt, 2^-DDCT, 2^4.2"),
         ("2<sup>-△△CT</sup>", "2^-△△CT"),
         ("a 2<sup>6-1</sup> design", "a 2^6-1 design"),
@@ -49,6 +50,7 @@ def test_powers_are_marked(xml: str, expected: str) -> None:
         "log10<sup>8</sup>",
         "5<sup>−</sup>",
         "3<sup>−ΔΔCt</sup>",
+        "12<sup>n</sup>",
         # Numbers that are no citations.
         "10 cm<sup>2</sup>, as",
         "1984 pixels<sup>2</sup>.",

@@ -515,6 +515,7 @@ def test_captions_of_supplements_without_notes_about_files(caption: str, expecte
         "[Color figure can be viewed at wileyonlinelibrary.com]",
         "[Colour figure can be viewed in the online issue, which is available at wileyonlinelibrary.com.]",
         "(Color figure online)",
+        "(Color figure online).",
         "(For interpretation of the references to colour in this legend, see the web version of it.)",
         "For interpretation of the references to color in this figure, see the web version of this article.",
         "Color images available online at www.example.org/gulls",

@@ -205,21 +205,8 @@ CLASSES_AFTER = {
 
 
 SECOND_CLASSES_BEFORE = {
-    *(
-        "none",
-        "dots",
-        "and",
-        "ex",
-        "person",
-        "common",
-        "lettered",
-        "supplement",
-        "(",
-        "small",
-        "number",
-        "number:",
-    ),
-    *("Name", "other"),
+    *("none", "dots", "and", "ex", "person", "in", "common", "lettered", "supplement", "(", "small"),
+    *("number", "number:", "Name", "other"),
     *(f"{name}{mark}" for name in ("Name", "") for mark in ",;:."),
 }
 SECOND_CLASSES_AFTER = {"none", "initial", "Name", "Name,", "small", "number", "other"}
