@@ -60,7 +60,6 @@ _PATTERNS_BEFORE_STOP: Final = {
     "reference": r".*[–—a-z](?:Eq|Fig|Tab)s?",  # Information—Fig  inFig
     "rank": r".*[-–—][\"“‘']Ca",  # Genus-“Ca. Genus minor”
     "trailing dots": r".*[^.…](?:\.\.|…)",  # he said... and
-    "email": r".*@.*",
     "inner dot": r".*\..*",
 }
 """Classes of words before a full stop outside the families: the first pattern that matches the whole word."""
@@ -191,6 +190,7 @@ CLASS_AFTER_STOP: Final = WordClasses(
     {
         **{word + mark: f"Opener{mark}" for word in _WORDS_AFTER_STOP["Opener"] for mark in ("", ",")},
         **{word + mark: "common" for word in _COMMON_WORDS for mark in ("", ",")},
+        "a,": "letter,",  # of panels: a, b Nests of gulls
         **dict.fromkeys(_WORDS_AFTER_STOP["Figure"], "Figure"),
         **dict.fromkeys(_WORDS_AFTER_STOP["surname"], "Name"),
         "Strain": "strain",
@@ -375,7 +375,6 @@ _SCORED_AS: Final = {
     "Dr": "Name",
     "Drs": "Word",
     "ellipsis": "dots",
-    "email": "inner dot",
     "epithet": "Name",
     "ex": "small",
     "letter,": "small",
