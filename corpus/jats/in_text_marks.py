@@ -106,9 +106,9 @@ def is_linked_exponent(before: str, after: str = "") -> bool:
     )
 
 
-def is_citation_after_names(before: str, script: str) -> bool:
-    """Return True if a superscript is a citation, as it follows "et al."."""
-    return script.isdecimal() and before.rstrip().endswith("et al.")
+def ends_in_names(before: str) -> bool:
+    """Return True if a number above the line is a citation, as it follows "et al."."""
+    return before.rstrip().endswith("et al.")
 
 
 _TRAILING_NUMBER = re.compile(rf"(?<!\s)\s*+[(\[]{_NUMBER}(?:[\s,;{_DASHES}]++{_NUMBER})*[)\]]$")

@@ -205,7 +205,7 @@ def _append_removal_mark(_: etree._Element, pieces: TextPieces) -> None:
 
 def _append_inline_graphic(graphic: etree._Element, pieces: TextPieces) -> None:
     """Append a mark for a symbol if the words around a graphic need one, as "at time", else for a picture."""
-    before = "".join(pieces[-_LOOKBACK_PIECES:])[-_LOOKBACK_CHARACTERS:]
+    before = _join_last(pieces)[-_LOOKBACK_CHARACTERS:]
     tail = graphic.tail or ""
     is_symbol = (
         _WORD_BEFORE_SYMBOL.search(before)
@@ -234,12 +234,17 @@ def _is_numeric_xref(element: etree._Element | None) -> bool:
     )
 
 
+def _join_last(pieces: TextPieces) -> str:
+    """Return the text of the last pieces."""
+    return "".join(pieces[-_LOOKBACK_PIECES:])
+
+
 def _append_link(link: etree._Element, pieces: TextPieces) -> None:
     """Append the text of a link; if it has none, its address where the sentence needs it, or a mark."""
     text = _join_marked_text(link)
     if not text:
         address = link.get(XLINK_HREF, "").strip()
-        before = "".join(pieces[-_LOOKBACK_PIECES:])[-_LOOKBACK_CHARACTERS:]
+        before = _join_last(pieces)[-_LOOKBACK_CHARACTERS:]
         is_object = address.startswith(_WEB_SCHEMES) and in_text_marks.governs_address(before)
         text = address if is_object else REMOVAL_MARK
     pieces.append(text)
@@ -272,13 +277,13 @@ def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
     elif (
         (ref_type in _FOOTNOTE_TYPES or (ref_type == "other" and _FOOTNOTE_ID.match(xref.get("rid", ""))))
         and len(text.strip()) <= _MAX_FOOTNOTE_MARK_LENGTH
-        and not _FOOTNOTE_WORD.search("".join(pieces[-_LOOKBACK_PIECES:])[-_LOOKBACK_CHARACTERS:])
+        and not _FOOTNOTE_WORD.search(_join_last(pieces)[-_LOOKBACK_CHARACTERS:])
     ):
         text = CITATION_MARK
     elif not text and ref_type in _NUMBERED_TYPES and (number := _NUMBER_OF_ID.search(xref.get("rid", ""))):
         text = number[0]  # which the publisher's pages print: "see Table <xref rid="Ch1.T1"/>"
     if text == CITATION_MARK and pieces and pieces[-1].endswith("10"):
-        before = "".join(pieces[-_LOOKBACK_PIECES:])[-_LOOKBACK_CHARACTERS:]
+        before = _join_last(pieces)[-_LOOKBACK_CHARACTERS:]
         if in_text_marks.is_linked_exponent(before, xref.tail or ""):
             text = f"^{text_content(xref).strip()}"
     if text:
@@ -294,8 +299,7 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
         _strip_line_break(pieces)
         pieces.append("°")
         return
-    before = "".join(pieces[-_LOOKBACK_PIECES:])[-_LOOKBACK_CHARACTERS:]
-    if in_text_marks.is_citation_after_names(before, text):
+    if text.isdecimal() and in_text_marks.ends_in_names(_join_last(pieces)):
         pieces.append(CITATION_MARK)
         return
     if _may_start_note(element, text, pieces):
@@ -313,17 +317,18 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
         if is_at_end and in_text_marks.may_end_caption(text, pieces[-1]):
             pieces[-1] = pieces[-1].rstrip(" ")
             return
-    if in_text_marks.closes_citation(text, "".join(pieces[-_LOOKBACK_PIECES:])):
+    if in_text_marks.closes_citation(text, _join_last(pieces)):
         return
     is_isotope = text.isdigit() and (element.tail or "")[:1].isupper()
     # The blanks before <sup>14</sup>C and after "Gulls.", before <sup>#</sup>P < 0.05, are intended.
     if not is_isotope and not (_SIGNS.fullmatch(text) and "".join(pieces[-2:]).rstrip().endswith(".")):
         _strip_line_break(pieces)
     if CITATION_MARK in text and in_text_marks.has_only_citations(text):
+        before = _join_last(pieces)[-_LOOKBACK_CHARACTERS:]
         is_exponent = before.endswith("10") and in_text_marks.is_linked_exponent(before, element.tail or "")
         pieces.append(f"^{text_content(element).lstrip()}" if is_exponent else CITATION_MARK)
     elif element_text.may_be_exponent(text) and element_text.is_exponent(
-        "".join(pieces[-_LOOKBACK_PIECES:])[-element_text.LOOKBACK_CHARACTERS :], text
+        _join_last(pieces)[-element_text.LOOKBACK_CHARACTERS :], text
     ):
         pieces.append(f"^{text.lstrip()}")
     elif text:
@@ -338,7 +343,7 @@ def _may_start_note(element: etree._Element, text: str, pieces: TextPieces) -> b
     last_character = pieces[-1][-1:] if pieces else ""
     if (last_character and last_character not in " \t\n\r") or not in_text_marks.is_note_mark(text):
         return False
-    before = "".join(pieces[-_LOOKBACK_PIECES:]).rstrip()
+    before = _join_last(pieces).rstrip()
     if before:
         return last_character != "" and before[-1] in in_text_marks.CLAUSE_ENDS
     parent = element.getparent()

@@ -458,7 +458,11 @@ def _flatten_superscript(superscript: re.Match[str]) -> str:
     if element_text.is_degree(text, xml[end : end + 3]):
         return "°"
     last_character = xml[start - 1]
-    if last_character in ". " and in_text_marks.is_citation_after_names(xml[max(0, start - 8) : start], text):
+    if (
+        last_character in ". "
+        and text.isdecimal()
+        and in_text_marks.ends_in_names(xml[max(0, start - 8) : start])
+    ):
         return CITATION_REFERENCE
     if (
         last_character == CITATION_REFERENCE[-1]
