@@ -2,8 +2,8 @@
 
 A word is classified by the tables of known words (words_before_stop.txt, words_after_stop.txt), or else by
 the patterns of its shape. The meaning of a class for a boundary is learned: the weights in
-boundary_weights.tsv (a few hundred) are fitted by tests/bench/fit_sentences.py on articles and abstracts with
-annotated sentences. To teach the splitter a word, add it to its family and refit.
+boundary_weights.tsv are fitted by tests/bench/fit_sentences.py on articles and abstracts with annotated
+sentences, and on contexts that were read. To teach the splitter a word, add it to its family and refit.
 """
 
 from __future__ import annotations

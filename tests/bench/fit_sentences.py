@@ -34,7 +34,7 @@ ROOT: Final = Path(__file__).parent.parent.parent
 GOLDEN: Final = ROOT / "tests" / "golden"
 CORPUS_WEIGHT: Final = 2
 """Weight of each paragraph of CRAFT and GENIA, where the contexts that were read are rare ones."""
-OWN_PARAGRAPH_WEIGHT: Final = 4
+OWN_PARAGRAPH_WEIGHT: Final = 6
 """Weight of each of bioshards' own paragraphs."""
 MIN_WEIGHT: Final = 0.1
 """Smaller absolute weights are dropped."""
@@ -79,11 +79,7 @@ def fit_weights(cases: list[tuple[BoundaryContext, bool]]) -> list[tuple[str, fl
 
     rows = DictVectorizer()
     matrix = rows.fit_transform([dict.fromkeys(extract_features(found), 1) for found, _ in cases])
-    # liblinear takes indices of 32 bits only.
-    matrix.indices, matrix.indptr = matrix.indices.astype("int32"), matrix.indptr.astype("int32")
-    # The L1 norm keeps a third of the features, with as few errors as the L2 norm.
-    model = LogisticRegression(C=1.5, l1_ratio=1, solver="liblinear", max_iter=5000, random_state=0)
-    model.fit(matrix, [is_end for _, is_end in cases])
+    model = LogisticRegression(max_iter=5000).fit(matrix, [is_end for _, is_end in cases])
     weights = dict(zip(rows.get_feature_names_out(), model.coef_[0], strict=True))
     kept_weights = [(name, float(weight)) for name, weight in weights.items() if abs(weight) >= MIN_WEIGHT]
     return [("always", float(model.intercept_[0])), *sorted(kept_weights)]
