@@ -234,9 +234,21 @@ def _write_small_capitals(text: str) -> str:
 _MINUS_AND_NUMBER = re.compile(r"(<sup>(?:[−–-]|&#(?:x0{0,4}2212|8722);))</sup><sup>(?=\d)")
 
 
+_EXPONENT_AFTER_BLANK = re.compile(
+    r"((?:(?<![A-Za-z])[xX]|[×·∙⋅]|&#(?:x0{0,4}[dD]7|215);) ?)?(?<![\d.,])10 <sup>"
+    r"(?(1)|(?:(?=[−–-]|&#(?:x0{0,4}2212|8722);)|(?=\d</sup>\s?(?:CFU|cfu|PFU|pfu|cells|copies|spores))))"
+)
+"""A power of ten by its factor ("× 10 <sup>9</sup>"), its sign or what is counted.
+
+"10 <sup>13</sup>C" is none.
+"""
+
+
 def _join_exponents(text: str) -> str:
-    """Join exponents that are in two superscripts: ``10<sup>−</sup><sup>5</sup>``."""
-    return _MINUS_AND_NUMBER.sub(r"\1", text) if "</sup><sup>" in text else text
+    """Join exponents that are in two superscripts, ``10<sup>−</sup><sup>5</sup>``, or after a blank."""
+    if "</sup><sup>" in text:
+        text = _MINUS_AND_NUMBER.sub(r"\1", text)
+    return _EXPONENT_AFTER_BLANK.sub(r"\g<1>10<sup>", text) if "10 <sup>" in text else text
 
 
 _QUOD_VIDE = re.compile(r"\[qv:\s?([^\[\]<>]{1,80})\]")

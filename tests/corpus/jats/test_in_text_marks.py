@@ -375,6 +375,9 @@ def test_words_in_tables_do_not_have_the_marks_of_notes(xml: str, text: str, fla
         ("<p>Gulls of type <sup>1</sup>.</p>", "Gulls of type 1."),
         ("<p>Gulls nest.[qv: 6a,15&#x2013;17] Terns do[qv: 2].</p>", "Gulls nest. Terns do."),
         ("<p>by e<sup>−kt</sup> or 2.5<italic>e</italic><sup>−x</sup></p>", "by e^−kt or 2.5e^−x"),
+        ("<p>of 2 × 10 <sup>9</sup>/L or 10 <sup>−3</sup></p>", "of 2 × 10^9/L or 10^−3"),
+        ("<p>10 <sup>5</sup> cells of&#160;10 <sup>13</sup>C</p>", "10^5 cells of 10 13C"),
+        ("<p>of box 10 <sup>13</sup>C and 2&#xd7;10 <sup>9</sup></p>", "of box 10 13C and 2×10^9"),
         ("<p>an e<sup>−</sup> of 10<sup>−n</sup>, the<sup>-a</sup></p>", "an e− of 10^−n, the-a"),
     ],
 )
