@@ -32,7 +32,7 @@ from bioshards.corpus.jats.filters import (
 from bioshards.corpus.jats.paragraph_roles import TextBlock
 from bioshards.corpus.jats.xml_tree import XML_LANG
 from bioshards.corpus.languages import to_marc_code
-from bioshards.corpus.sentences import collapse_whitespace, count_line_words, count_words
+from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.source_record import NON_PMC_NUMBER_BIT, UNNUMBERED_VERSION, VersionKey
 from bioshards.corpus.text.cleaning import Cleaner
@@ -182,7 +182,7 @@ class ArticleDocumentBuilder:
             sections=sections,
             file=file,
             position=position,
-            num_words=count_words(sentences),
+            num_words=count_line_words(" ".join(sentences)),
             num_characters=sum(map(len, sentences)),
             removed_characters=removed_characters,
             columns=metadata.columns,

@@ -89,9 +89,11 @@ def closes_citation(script: str, before: str) -> bool:
 
 _FACTOR_AND_TEN = re.compile(r"\d\s?[×x·∙⋅]\s?10\Z")
 _TEN = re.compile(r"(?<![\d.,])10\Z")
-_COUNTED = re.compile(
+COUNTED: Final = (
     r"\s?(?:cells|CFUs?|cfu|PFUs?|pfu|IFUs?|TCID|colon(?:y|ies)|copies|spores|particles|viral|vector|M[−–-])"
 )
+"""Pattern of what a power of ten without a factor counts."""
+_COUNTED = re.compile(COUNTED)
 
 
 def is_linked_exponent(before: str, after: str = "") -> bool:

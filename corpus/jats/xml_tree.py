@@ -236,7 +236,7 @@ _MINUS_AND_NUMBER = re.compile(r"(<sup>(?:[−–-]|&#(?:x0{0,4}2212|8722);))</s
 
 _EXPONENT_AFTER_BLANK = re.compile(
     r"((?:(?<![A-Za-z])[xX]|[×·∙⋅]|&#(?:x0{0,4}[dD]7|215);) ?)10 <sup>|(?<![\d.,])10 <sup>"
-    r"(?:(?=[−–-]|&#(?:x0{0,4}2212|8722);)|(?=\d</sup>\s?(?:CFU|cfu|PFU|pfu|cells|copies|spores)))"
+    rf"(?:(?=[−–-]|&#(?:x0{{0,4}}2212|8722);)|(?=\d</sup>{in_text_marks.COUNTED}))"
 )
 """A power of ten by its factor ("× 10 <sup>9</sup>"), its sign or what is counted.
 

@@ -23,7 +23,7 @@ from bioshards.corpus.pubmed.citation import (
     parse_pmids,
 )
 from bioshards.corpus.pubmed.filters import PubMedConfig, find_drop_reason
-from bioshards.corpus.sentences import collapse_whitespace, count_line_words, count_words
+from bioshards.corpus.sentences import collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.source_record import SourceRecord, VersionKey
 from bioshards.corpus.storage.source_file import SourceFile, open_source
@@ -235,7 +235,7 @@ class CitationDocumentBuilder:
             sections=sections,
             file=file,
             position=position,
-            num_words=count_words(sentences),
+            num_words=count_line_words(" ".join(sentences)),
             num_characters=sum(map(len, sentences)),
             removed_characters=removed_characters,
             columns=columns,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from bioshards.corpus.sentences.boundary_model import (
@@ -123,11 +122,6 @@ _extract_cached = functools.lru_cache(maxsize=1 << 8)(_extract_uncached)
 def count_line_words(line: str) -> int:
     """Return the number of words of a line whose white space is single blanks."""
     return line.count(" ") + 1 if line else 0
-
-
-def count_words(sentences: Sequence[str]) -> int:
-    """Return the number of words of sentences, of which none is empty and white space is single blanks."""
-    return " ".join(sentences).count(" ") + 1 if sentences else 0
 
 
 def split(text: str) -> list[str]:

@@ -452,6 +452,8 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
         return False  # Genus minor Hill ex K. Ode
     if class_before in ("item", "number") and class_after == "year.":
         return False  # Fl. Boem. 2: 96. 1793.
+    if position == "unopened" and previous_class == "small" and class_after == "Opener":
+        return False  # Nests in vitro A). The eggs
     if previous_class in ("and", ";") and class_before == "item" and class_after in ("common", "small"):
         return False  # eggs (11%); and 6. others
     if class_before == "zero" and class_after in ("number", "amount"):  # p<0. 05
@@ -474,12 +476,6 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
         return True
     marked_classes = ("capital", "dose", "initials", "item", "number")  # in Table 1. *p<0.05
     return True if class_before in marked_classes and class_after == "mark" else None
-
-
-def _decide_by_any_rule(context: BoundaryContext) -> bool | None:
-    """Return what rules decide, those for rare cases first."""
-    decision = _decide_rare_case(context)
-    return decide_by_rule(context) if decision is None else decision
 
 
 def extract_features(context: BoundaryContext) -> list[str]:
@@ -511,7 +507,9 @@ _WEIGHTS: Final = _read_weights()
 @functools.lru_cache(maxsize=MAX_CACHED)
 def decide(context: BoundaryContext) -> bool:
     """Return True if a candidate in this context is a boundary."""
-    decision = _decide_by_any_rule(context)
+    decision = _decide_rare_case(context)
+    if decision is None:
+        decision = decide_by_rule(context)
     if decision is None:
         scores = [_WEIGHTS.get(name, 0.0) for name in extract_features(context)]
         decision = _WEIGHTS["always"] + sum(scores) > 0

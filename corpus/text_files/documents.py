@@ -14,7 +14,7 @@ from typing import Final
 from bioshards.corpus.document import Document
 from bioshards.corpus.errors import BadRecordError, quote, shorten_list
 from bioshards.corpus.filter_names import FilterNames
-from bioshards.corpus.sentences import PARAGRAPH_BREAK, collapse_whitespace, count_words
+from bioshards.corpus.sentences import PARAGRAPH_BREAK, collapse_whitespace, count_line_words
 from bioshards.corpus.sentences.splitters import load_splitter
 from bioshards.corpus.source_record import SourceRecord, VersionKey
 from bioshards.corpus.storage.source_file import SourceFile, open_source
@@ -117,7 +117,7 @@ class TextFileReader:
             sections=[("", first_sentence)] if len(sentences) > first_sentence else [],
             file=file,
             position=position,
-            num_words=count_words(sentences),
+            num_words=count_line_words(" ".join(sentences)),
             num_characters=sum(map(len, sentences)),
             removed_characters=removed_characters,
         )

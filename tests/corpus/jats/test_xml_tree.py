@@ -11,6 +11,7 @@ import copy
 import functools
 import html.entities
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -569,3 +570,17 @@ def test_every_third_real_article_gives_the_same_blocks() -> None:
         with path.open("rb") as file:
             for xml in article_stream.iter_articles(file):
                 assert extract_blocks(xml, flatten=True) == extract_blocks(xml, flatten=False), path.name
+
+
+_INDENTED_SCRIPT = re.compile(r"\n(?:(?<=<su[bp]>\n)|(?:[ \t]|<[^<>]*>)*<su[bp][\s>])")
+
+
+@pytest.mark.property
+@given(
+    st.lists(
+        st.sampled_from(["<sup>", "<sub ", "<i>", "</sup>", "<", ">", "\n", " ", "\t", "x"]), max_size=14
+    )
+)
+def test_indented_scripts_are_those_of_a_pattern(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    assert xml_tree._has_indented_script(text) == (_INDENTED_SCRIPT.search(text) is not None)
