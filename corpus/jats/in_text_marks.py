@@ -181,13 +181,14 @@ _VERBS: Final = r"""(?:also\s|both\s|have\s|has\s|recently\s)?(?:are|demonstrate
     |discuss(?:ed|es)?|evaluate[ds]?|find|found|give|has|have|introduce[ds]?|is|observed|present(?:ed|s)?|propose[ds]?
     |provide[ds]?|report(?:ed|s)?|reviewe?[ds]?|select|show(?:ed|s|n)?|stud(?:y|ied|ies)|suggest(?:ed|s)?
     |use[ds]?|was|were)\b"""
+_VERB = re.compile(_VERBS, re.VERBOSE)
 _VERB_AFTER_SUBJECT = re.compile(rf"{_VERBS}|[a-z]{{3,}}ed\b", re.VERBOSE)
 """What follows a citation that begins a sentence as its subject: "[4] showed that"."""
 _AFTER_NOUN = re.compile(
     rf"[.,;)\]]|\Z|(?:by|in|that|therein|which|who|with|and\s(?:references|reviews))\b|{_VERBS}",
     re.VERBOSE,
 )
-_SENTENCE_END = re.compile(r"(?:\A[.!?]?|(?:[a-z]{3}|[\d)\]])[.!?])\Z")
+_SENTENCE_END = re.compile(r"(?:\A[.!?]?|(?:[a-z]{3}|[\d)\]])[.!?:])\Z")
 _LAST_WORD_LIST: Final = """
     in by from of to with per than following after on see e.g eg example ref refs reference references and as
     between like or unlike cf i.e at via under within although because whereas while
@@ -367,7 +368,7 @@ def _is_noun(run: re.Match[str], before_run: str, near: int, end: int, is_before
     if "\n" in last_word:
         last_word = last_word.rpartition("\n")[2]
     is_after_word = last_word.lower().strip("([.,") in _LAST_WORDS
-    opens_sentence = is_before_word and (len(before_run) <= near or before_run[-1:] in ".!?")
+    opens_sentence = is_before_word and (len(before_run) <= near or before_run[-1:] in ".!?:")
     if not (is_after_word or opens_sentence):  # nearly all, without the slower searches
         return False
     before = before_run[max(0, near) :]
@@ -375,7 +376,8 @@ def _is_noun(run: re.Match[str], before_run: str, near: int, end: int, is_before
         opens_sentence
         and _SENTENCE_END.search(before) is not None
         and not before.endswith("al.")
-        and _VERB_AFTER_SUBJECT.match(text, end) is not None
+        # "completed by gulls: [5] planned visits" has no verb.
+        and (_VERB if before.endswith(":") else _VERB_AFTER_SUBJECT).match(text, end) is not None
     )
 
 

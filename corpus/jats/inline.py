@@ -423,10 +423,16 @@ def _append_alternatives(element: etree._Element, pieces: TextPieces) -> None:
 
 
 def _append_name_part(element: etree._Element, pieces: TextPieces) -> None:
-    """Append a part of a name, with a blank if the part before it ends where it begins."""
+    """Append a part of a name, with a blank if a part before it ends where it begins.
+
+    Empty parts are between them or before the first: ``<genus reg="Larus"/><species>minor</species>``.
+    """
     previous = element.getprevious()
-    if previous is not None and not previous.tail and _HANDLERS.get(previous.tag) is _append_name_part:
-        pieces.append(" ")
+    while previous is not None and not previous.tail and _HANDLERS.get(previous.tag) is _append_name_part:
+        if len(previous) or previous.text:
+            pieces.append(" ")
+            break
+        previous = previous.getprevious()
     append_text(element, pieces)
 
 

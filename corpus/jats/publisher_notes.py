@@ -138,6 +138,8 @@ _PUBLISHER = re.compile(
       | the \s online \s version \s of \s the \s original \s article \s can \s be \s found \s
         (?: at | under ) \b
       | this \s article \s is \s a \s contribution \s to \s the \s special \s issue \s on \s
+      | this \s article \s is \s part \s of \s (?: an? | the ) \s
+          (?: special | themed? | thematic | topical | virtual ) \s (?: collection | issue | section | series ) \b
       | this \s is \s an \s editor['’]s \s choice \s article \s from \s the \s
       | although \s pnas \s asks \s authors \s to \s adhere \s to
       | this \s figure \s appears \s in \s colou?r \s at \s www\.
@@ -516,21 +518,29 @@ def split_notes(text: str) -> NotedText | None:
         return NotedText(ended.text, [("supplement-note", lead[0].rstrip()), *ended.notes])
     last_start = text.rfind(". ", 0, -1) + 2
     last_start = 0 if last_start == 1 else last_start
-    may_be_note = _SENTENCE_START.match(text[last_start : last_start + _START_LENGTH].lower())
+    may_be_note = text.startswith("©", last_start) or _SENTENCE_START.match(
+        text[last_start : last_start + _START_LENGTH].lower()
+    )
+    last_kind = _classify_sentence(text[last_start:]) if may_be_note else None
     if (
-        (not may_be_note or _classify_sentence(text[last_start:]) is None)
+        last_kind is None
         and (text.isascii() or "©" not in text[-_TAIL:])
         and text.find("ith permission", -_TAIL) < 0
     ):
         return None
     notes: list[tuple[str, str]] = []
-    end = len(text)
+    start = end = len(text)
     for start, stop in reversed(spans(text)):
         sentence_kind = _classify_sentence(text[start:stop])
         if sentence_kind is None:
             break
         notes.append((sentence_kind, text[start:stop]))
         end = start
+    if (
+        not notes and last_kind is not None and start < last_start
+    ):  # "We counted gulls. is available for this paper at"
+        notes.append((last_kind, text[last_start:]))
+        end = last_start
     return NotedText(text[:end].rstrip(), notes[::-1]) if notes else None
 
 

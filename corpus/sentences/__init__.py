@@ -17,14 +17,13 @@ from bioshards.corpus.sentences.boundary_model import (
     CERTAIN_CLASSES,
     CLASS_BEFORE_STOP,
     decide,
-    extract_context,
 )
 
 # An alternative that begins with a character or looks ahead is passed over soon, as in numbers: 0.05
 _CLOSING_MARKS: Final = r"""
-    (?: \ (?=[^\[])                                             # most of them, in two thirds of the time
+    (?: \ (?=[^\[,;])                                           # most of them, in two thirds of the time
       | (?=["'”’)\]*†‡\ \[])
-        ["'”’)\]*†‡]* (?: \ ?\[\d[\d,\ –-]*\] (?=\ [A-Z]) )? \   # "..." (...). [12] Then
+        ["'”’)\]*†‡]* (?: \ ?\[\d[\d,\ –-]*\] (?=\ [A-Z]) )? \ (?![,;])   # "..." (...). [12] Then
       | \d (?<=[a-z)\]]\.\d)
         \d{0,2} (?:[,–-]\d{1,3})* (?=\ [A-Z]) \                  # superscripts: was shown.12,13 Then
     )"""
@@ -196,8 +195,9 @@ def _split_at_stops(text: str) -> list[str]:
             continue
         class_before = classes[text[text.rfind(" ", start, stop) + 1 or start : stop]]
         following = text[after]
-        is_certain = class_before in certain_classes and following in capitals
-        if is_certain or decide(extract_context(text, start, stop, after)):
+        is_plain = class_before in certain_classes
+        citation = _CITATION_AFTER_STOP.match(text, after) if following == "(" and is_plain else None
+        if citation or (is_plain and following in capitals) or decide(text, start, stop, after):
             if stop < start + _MAX_LABEL_LENGTH and _is_no_sentence(text, start, stop):
                 continue
             # The class "word" has small letters only.
@@ -215,7 +215,7 @@ def _split_at_stops(text: str) -> list[str]:
                 and _is_in_bracket(text, start, after, closing)
             ):
                 continue
-            if following == "(" and (citation := _CITATION_AFTER_STOP.match(text, after)):
+            if citation:
                 after = citation.end() + 1
             sentences.append(text[start : after - 1])
             start = after

@@ -9,10 +9,12 @@ sentences, and on contexts that were read. To teach the splitter a word, add it 
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 import re
 from collections.abc import Callable
 from importlib import resources
-from typing import Final
+from typing import Final, NamedTuple
 
 # Classes of words
 
@@ -85,10 +87,10 @@ _PATTERNS_AFTER_STOP: Final = {
     "amount": r"\d.*",
     "S1": r"S\d{1,2}[A-Z]?(?:[-–][A-Z])?[).,:;]*",
     "variable": r"[A-Z][_^].*",
-    "serovar": r"(?:Typhimurium|Enteritidis|Infantis|Typhi|Paratyphi|Abortusovis|Agona|Anatum|Braenderup"
-    r"|Choleraesuis|Derby|Dublin|Gallinarum|Hadar|Heidelberg|Javiana|Kentucky|Mbandaka|Montevideo|Muenchen"
-    r"|Newport|Oranienburg|Pullorum|Saintpaul|Schwarzengrund|Senftenberg|Virchow|Weltevreden"
-    r"|GG)[.,;)]?",  # S. Typhimurium, L. GG
+    "serovar": r"(?:Typhimurium|Enteritidis|Infantis|Typhi|Paratyphi|Abortusovis|Agona|Anatum|Bareilly"
+    r"|Braenderup|Cerro|Choleraesuis|Derby|Dublin|Gallinarum|Hadar|Heidelberg|Javiana|Kentucky|Mbandaka"
+    r"|Montevideo|Muenchen|Newport|Oranienburg|Pullorum|Saintpaul|Schwarzengrund|Senftenberg|Virchow"
+    r"|Weltevreden|GG)[.,;)]?",  # S. Typhimurium, L. GG
     "epithet": r"[A-Z][a-z]{2,}(?:[^\Waeiou]i|ii|um|iae)|Albopictus|Africanus|Aureus",
     "Adverb,": r"[A-Z][a-z]+(?:[nrt]al|[aeiou]te|nt|[ao]us|iv|[eu]d|ng|ab|ib)ly,",  # Eventually,
     "Name,": r"[A-Z][\w'’-]*[,;]",
@@ -220,11 +222,18 @@ _SUPPLEMENT_NUMBER: Final = re.compile(r"S\d")
 """Number of a supplement before its kind: S4 Fig."""
 
 
+_LETTER_AT_END: Final = re.compile(r"(?:\A| )[A-Z],?\Z")
+_PANELS_BEFORE_LAST: Final = re.compile(r"\(?\d{0,2}[A-Za-z](?:[–-]?[A-Za-z])?,")
+"""Letters before the last of several: (Fig. 1A, B. Gulls nest."""
+
+
 def _classify_second_word_before(word: str) -> str:
     if not word:
         return "none"
     if word in (".", "...", "…"):
         return "dots"
+    if _PANELS_BEFORE_LAST.fullmatch(word):
+        return "panel,"
     if word[-1] in ",;:." and len(word) > 1:
         if word[-1] == ":" and word[-2].isdigit():
             return "number:"  # 1: 10, 2031: 5
@@ -302,13 +311,38 @@ _BRACKET_LOOKBACK: Final = 200
 """Characters before the mark that are searched for an open bracket."""
 
 BoundaryContext = tuple[str, str, str, str, str, str]
-"""Input of the model: the classes of the second word before, the word before, the mark, the word after,
-the second word after, and the position in the sentence.
+"""Classes of the second word before, the word before, the mark, the word after and the second word after, and
+the position in the sentence.
 """
 
+NearbyWords = tuple[str, str, str, str, str, str]
+"""The words at :data:`POSITIONS` from a mark; "" beyond the ends of the sentence before and of the line."""
 
-def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryContext:
-    """Return the context of a boundary candidate.
+POSITIONS: Final = (-3, -2, -1, 1, 2, 3)
+
+
+_LENGTH_STEP: Final = 25
+_MAX_LENGTH: Final = 6
+"""Steps of the longest lengths that are told apart."""
+_MAX_LETTER: Final = len("A,")
+
+
+class BoundaryCandidate(NamedTuple):
+    """A mark that may end a sentence, and what is around it: the input of the model.
+
+    Attributes:
+        context: classes of the words around it.
+        words: the words themselves.
+        length: length of the sentence up to the mark, in steps of :data:`_LENGTH_STEP` characters.
+    """
+
+    context: BoundaryContext
+    words: NearbyWords
+    length: int
+
+
+def extract_candidate(text: str, start: int, stop: int, after: int) -> BoundaryCandidate:
+    """Return a boundary candidate.
 
     Args:
         text: a line.
@@ -316,6 +350,12 @@ def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryCon
         stop: offset of the mark.
         after: offset of the word after the mark.
     """
+    context = extract_context(text, start, stop, after)
+    return BoundaryCandidate(context, _extract_words(text, start, stop, after), _measure_length(start, stop))
+
+
+def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryContext:
+    """Return the classes of what is around a mark, as for :func:`extract_candidate`."""
     near = start if stop - start <= _MAX_LOOKBACK else stop - _MAX_LOOKBACK
     # Text that was cut into tokens has a blank before the mark.
     sentence = text[near : stop - 1 if text[stop - 1] == " " and stop - 1 > near else stop]
@@ -326,6 +366,8 @@ def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryCon
     next_word, word_beyond = next_words[0], next_words[1] if len(next_words) > 1 else ""
     is_panels = len(next_word) == 2 and next_word[0] == "(" and word_beyond in _JOINING_WORDS
     previous_class = CLASS_OF_SECOND_WORD_BEFORE[words[-2] if len(words) > 1 else ""]
+    if previous_class == "and" and len(words) > 2 and _LETTER_AT_END.search(words[0]):
+        previous_class = "letter and"  # nests in blocks A and B. Gulls
     word_start = len(sentence) - len(word)
     is_at_start = previous_class in _CLAUSE_STARTS or (
         near == start and word_start < _MAX_PANELS_LENGTH and _PANELS.fullmatch(sentence, 0, word_start)
@@ -346,6 +388,20 @@ def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryCon
         CLASS_OF_SECOND_WORD_AFTER[word_beyond],
         position,
     )
+
+
+def _extract_words(text: str, start: int, stop: int, after: int) -> NearbyWords:
+    end = stop - 1 if text[stop - 1] == " " and stop - 1 > start else stop
+    sentence = text[max(start, end - 4 * _MAX_WORD_LENGTH) : end]
+    third_word, second_word, word = ["", "", *sentence.rsplit(" ", 3)][-3:]
+    next_words = text[after : after + 4 * _MAX_WORD_LENGTH].split(" ", 3)
+    next_word, second_next, third_next = [*next_words, "", ""][:3]
+    # Abbreviations end a question as other words do.
+    return third_word, second_word, word if text[stop] == "." else "", next_word, second_next, third_next
+
+
+def _measure_length(start: int, stop: int) -> int:
+    return min((stop - start) // _LENGTH_STEP, _MAX_LENGTH)
 
 
 def _classify_mark(text: str, stop: int, after: int) -> str:
@@ -478,8 +534,15 @@ def _decide_rare_case(context: BoundaryContext) -> bool | None:
     return True if class_before in marked_classes and class_after == "mark" else None
 
 
-def extract_features(context: BoundaryContext) -> list[str]:
-    """Return the features of a context: the class of each word, and pairs of classes."""
+def extract_features(candidate: BoundaryCandidate) -> list[str]:
+    """Return the features of a candidate: classes, pairs of classes, shapes of words, words and length."""
+    features = _extract_class_features(candidate.context)
+    for position, word in zip(POSITIONS, candidate.words, strict=True):
+        features += _extract_word_features(position, word)
+    return [*features, f"length {candidate.length}"]
+
+
+def _extract_class_features(context: BoundaryContext) -> list[str]:
     previous_class, class_before, mark, class_after, class_beyond, position = [
         _SCORED_AS.get(word_class, word_class) for word_class in context
     ]
@@ -495,6 +558,33 @@ def extract_features(context: BoundaryContext) -> list[str]:
     ]
 
 
+def _extract_word_features(position: int, word: str) -> list[str]:
+    """Return the shape of a word, and the word itself if it is beside the mark."""
+    shape = find_shape(word)
+    features = [f"{position} shape {shape}"]
+    if abs(position) == 1 and word != shape:
+        features.append(f"{position} word {word.lower()}")
+    return features
+
+
+_MAX_SHAPE: Final = 8
+
+
+def _find_shape_of_character(character: str) -> str:
+    if character.isalpha():
+        return "x" if character.islower() else "X" if character.isupper() else character
+    return "9" if character.isdigit() else character
+
+
+def find_shape(word: str) -> str:
+    """Return the shape of a word, whose own shape it is: "Xx9-x." of "Gull12-nests.".
+
+    Runs of large letters, small letters, digits and of the same other character are one character each.
+    """
+    characters = map(_find_shape_of_character, word[:_MAX_WORD_LENGTH])
+    return "".join(character for character, _ in itertools.groupby(characters))[:_MAX_SHAPE]
+
+
 def _read_weights() -> dict[str, float]:
     text = (resources.files(__package__) / "boundary_weights.tsv").read_text(encoding="utf-8")
     rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
@@ -504,13 +594,65 @@ def _read_weights() -> dict[str, float]:
 _WEIGHTS: Final = _read_weights()
 
 
+class WordScores(dict[str, float]):
+    """Cache from the word at a position to the sum of its weights."""
+
+    def __init__(self, position: int) -> None:
+        self._position = position
+
+    def __missing__(self, word: str) -> float:
+        score = sum(_WEIGHTS.get(name, 0.0) for name in _extract_word_features(self._position, word))
+        if len(word) <= _MAX_WORD_LENGTH:
+            if len(self) >= MAX_CACHED:
+                self.clear()
+            self[word] = score
+        return score
+
+
+SCORES_OF_WORDS: Final = tuple(map(WordScores, POSITIONS))
+(
+    _BEFORE_SECOND_WORD,
+    _BEFORE_WORD,
+    _BEFORE_MARK,
+    _AFTER_MARK,
+    _AFTER_WORD,
+    _AFTER_SECOND_WORD,
+) = SCORES_OF_WORDS
+_SCORES_OF_LENGTHS: Final = tuple(_WEIGHTS.get(f"length {length}", 0.0) for length in range(_MAX_LENGTH + 1))
+
+
+_MIN_SCORE: Final = -6
+_MAX_SCORE: Final = 4
+"""Scores of contexts below and above which the words are not looked at: they change 1 mark of 12,000."""
+
+
 @functools.lru_cache(maxsize=MAX_CACHED)
-def decide(context: BoundaryContext) -> bool:
-    """Return True if a candidate in this context is a boundary."""
+def score_context(context: BoundaryContext) -> float:
+    """Return the sum of the weights of a context; an infinite one if a rule decides."""
     decision = _decide_rare_case(context)
     if decision is None:
         decision = decide_by_rule(context)
-    if decision is None:
-        scores = [_WEIGHTS.get(name, 0.0) for name in extract_features(context)]
-        decision = _WEIGHTS["always"] + sum(scores) > 0
-    return decision
+    if decision is not None:
+        return math.inf if decision else -math.inf
+    scores = [_WEIGHTS.get(name, 0.0) for name in _extract_class_features(context)]
+    return _WEIGHTS["always"] + sum(scores)
+
+
+def decide(text: str, start: int, stop: int, after: int) -> bool:
+    """Return True if a mark is a boundary; arguments as for :func:`extract_candidate`."""
+    score = score_context(extract_context(text, start, stop, after))
+    if _MIN_SCORE < score < _MAX_SCORE:
+        third_word, second_word, word, next_word, second_next, third_next = _extract_words(
+            text, start, stop, after
+        )
+        # Written out, as a loop takes twice as long.
+        score += (
+            _SCORES_OF_LENGTHS[_measure_length(start, stop)]
+            + _BEFORE_SECOND_WORD[third_word]
+            + _BEFORE_WORD[second_word]
+            + _BEFORE_MARK[word]
+            + _AFTER_MARK[next_word]
+            + _AFTER_WORD[second_next]
+            + _AFTER_SECOND_WORD[third_next]
+        )
+    return score > 0

@@ -74,14 +74,16 @@ def load_splitters() -> dict[str, Split]:
 
 def measure_rate(split: Split, paragraphs: list[Paragraph]) -> float:
     """Measure the MB of text a CPU second, with cold caches."""
-    for remembered in (
+    caches: list[dict[str, str] | dict[str, float]] = [
         boundary_model.CLASS_BEFORE_STOP,
         boundary_model.CLASS_AFTER_STOP,
         boundary_model.CLASS_OF_SECOND_WORD_BEFORE,
         boundary_model.CLASS_OF_SECOND_WORD_AFTER,
-    ):
-        remembered.clear()
-    boundary_model.decide.cache_clear()
+        *boundary_model.SCORES_OF_WORDS,
+    ]
+    for cache in caches:
+        cache.clear()
+    boundary_model.score_context.cache_clear()
     started = time.process_time()
     for paragraph in paragraphs:
         split(paragraph.text)

@@ -2,14 +2,15 @@
 
 A logistic regression on the marks that the splitter's rules leave undecided: in the four fifths of CRAFT and
 GENIA that are not held out, in bioshards' own paragraphs, each of which counts several times, and in
-tests/golden/boundary_contexts.tsv. Run it again whenever the classes of boundary_model.py or its features
+tests/golden/boundary_marks.tsv. Run it again whenever the classes of boundary_model.py or its features
 change; the same input gives the same file.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,9 +18,9 @@ from bioshards.corpus.sentences import BOUNDARY_CANDIDATE, collapse_whitespace
 from bioshards.corpus.sentences.boundary_model import (
     CAPITALS,
     CERTAIN_CLASSES,
-    BoundaryContext,
+    BoundaryCandidate,
     decide_by_rule,
-    extract_context,
+    extract_candidate,
     extract_features,
 )
 from tests.bench.harness.sentence_gold import (
@@ -34,8 +35,10 @@ ROOT: Final = Path(__file__).parent.parent.parent
 GOLDEN: Final = ROOT / "tests" / "golden"
 CORPUS_WEIGHT: Final = 2
 """Weight of each paragraph of CRAFT and GENIA, where the contexts that were read are rare ones."""
-OWN_PARAGRAPH_WEIGHT: Final = 6
+OWN_PARAGRAPH_WEIGHT: Final = 30
 """Weight of each of bioshards' own paragraphs."""
+MIN_MARKS: Final = 3
+"""Features of fewer marks are left out."""
 MIN_WEIGHT: Final = 0.1
 """Smaller absolute weights are dropped."""
 
@@ -44,8 +47,8 @@ HEADER: Final = """\
 """
 
 
-def iter_undecided_marks(paragraph: Paragraph) -> Iterator[tuple[BoundaryContext, bool]]:
-    """Yield the features of each undecided mark, and whether a sentence ends there."""
+def iter_undecided_marks(paragraph: Paragraph) -> Iterator[tuple[BoundaryCandidate, bool]]:
+    """Yield each undecided mark, and whether a sentence ends there."""
     text = collapse_whitespace(paragraph.text)
     start = read = characters = 0
     for match in BOUNDARY_CANDIDATE.finditer(text):
@@ -53,48 +56,66 @@ def iter_undecided_marks(paragraph: Paragraph) -> Iterator[tuple[BoundaryContext
         characters += len(text[read:after].replace(" ", ""))
         read = after
         is_end = characters in paragraph.ends
-        mark_classes = extract_context(text, start, stop, after)
-        is_certain = mark_classes[1] in CERTAIN_CLASSES and text[after] in CAPITALS
-        if not is_certain and decide_by_rule(mark_classes) is None:
-            yield mark_classes, is_end
+        candidate = extract_candidate(text, start, stop, after)
+        is_certain = candidate.context[1] in CERTAIN_CLASSES and text[after] in CAPITALS
+        if not is_certain and decide_by_rule(candidate.context) is None:
+            yield candidate, is_end
         if is_end:
             start = after
 
 
-def iter_read_contexts(path: Path) -> Iterator[tuple[BoundaryContext, bool]]:
-    """Yield the contexts of a table, and whether a sentence ends there, once for each mark that was read."""
+def iter_read_marks(path: Path) -> Iterator[tuple[BoundaryCandidate, bool]]:
+    """Yield the marks of a table, and whether a sentence ends there."""
     for line in path.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
-            num_boundaries, num_others, *classes = line.split("\t")
-            previous_class, class_before, mark, class_after, class_beyond, position = classes
-            context = (previous_class, class_before, mark, class_after, class_beyond, position)
-            yield from [(context, True)] * int(num_boundaries)
-            yield from [(context, False)] * int(num_others)
+        if line.startswith("#"):
+            continue
+        is_end, length, *columns = line.split("\t")
+        previous_class, class_before, mark, class_after, class_beyond, position = columns[:6]
+        third_word, second_word, word, next_word, second_next, third_next = columns[6:]
+        context = (previous_class, class_before, mark, class_after, class_beyond, position)
+        words = (third_word, second_word, word, next_word, second_next, third_next)
+        yield BoundaryCandidate(context, words, int(length)), is_end == "1"
 
 
-def fit_weights(cases: list[tuple[BoundaryContext, bool]]) -> list[tuple[str, float]]:
-    """Fit the weights; return (feature, weight) pairs sorted by name, without small weights."""
+def fit_weights(
+    marks: Sequence[tuple[BoundaryCandidate, bool]], counts: Sequence[int]
+) -> list[tuple[str, float]]:
+    """Fit the weights; return (feature, weight) pairs sorted by name, without small weights.
+
+    Args:
+        marks: candidates, and whether they are boundaries.
+        counts: how often each of them counts.
+    """
     from sklearn.feature_extraction import DictVectorizer
     from sklearn.linear_model import LogisticRegression
 
+    features = [extract_features(candidate) for candidate, _ in marks]
+    num_marks = Counter(name for names in features for name in names)
     rows = DictVectorizer()
-    matrix = rows.fit_transform([dict.fromkeys(extract_features(found), 1) for found, _ in cases])
-    model = LogisticRegression(max_iter=5000).fit(matrix, [is_end for _, is_end in cases])
+    matrix = rows.fit_transform(
+        {name: 1 for name in names if num_marks[name] >= MIN_MARKS} for names in features
+    )
+    model = LogisticRegression(max_iter=5000)
+    model.fit(matrix, [is_end for _, is_end in marks], sample_weight=counts)
     weights = dict(zip(rows.get_feature_names_out(), model.coef_[0], strict=True))
     kept_weights = [(name, float(weight)) for name, weight in weights.items() if abs(weight) >= MIN_WEIGHT]
     return [("always", float(model.intercept_[0])), *sorted(kept_weights)]
 
 
 def fit_on_corpora(data: Path) -> list[tuple[str, float]]:
-    """Fit the weights on BIOSHARDS_DATA, bioshards' own paragraphs and the contexts that were read."""
+    """Fit the weights on BIOSHARDS_DATA, bioshards' own paragraphs and the marks that were read."""
     folder = data / "sentences"
-    paragraphs = [
+    annotated = [
         part for part in [*load_craft(folder), *load_genia(folder)] if not is_held_out(part.document)
     ]
-    paragraphs *= CORPUS_WEIGHT
-    paragraphs += load_own_paragraphs(GOLDEN / "sentences.txt") * OWN_PARAGRAPH_WEIGHT
-    cases = [case for paragraph in paragraphs for case in iter_undecided_marks(paragraph)]
-    return fit_weights([*cases, *iter_read_contexts(GOLDEN / "boundary_contexts.tsv")])
+    own = load_own_paragraphs(GOLDEN / "sentences.txt")
+    sources = (
+        ([mark for part in annotated for mark in iter_undecided_marks(part)], CORPUS_WEIGHT),
+        ([mark for part in own for mark in iter_undecided_marks(part)], OWN_PARAGRAPH_WEIGHT),
+        (list(iter_read_marks(GOLDEN / "boundary_marks.tsv")), 1),
+    )
+    marks = [mark for source, _ in sources for mark in source]
+    return fit_weights(marks, [weight for source, weight in sources for _ in source])
 
 
 def main() -> None:

@@ -162,6 +162,8 @@ def test_citations_are_removed_with_their_punctuation(before: str, after: str) -
         ("Counts are available at [¶]. Terns", "Counts are available at _. Terns"),
         ("found via [¶] and", "found via _ and"),
         ("As [¶], we count gulls.", "As _, we count gulls."),
+        ("Nests of gulls: [¶, ¶] suggest a count.", "Nests of gulls: _ suggest a count."),
+        ("made by gulls: [¶] planned nests are rare.", "made by gulls: planned nests are rare."),
         ("Gulls nest. As [¶], we count.", "Gulls nest. As _, we count."),
         # These are no nouns.
         ("the cliff that gulls nest at [¶].", "the cliff that gulls nest at."),

@@ -91,6 +91,12 @@ def build_xref(number: str) -> str:
             "<t:taxon-name-part>L</t:taxon-name-part>. <t:taxon-name-part>canus</t:taxon-name-part>",
             "L. canus",
         ),
+        ("(<t:taxon-name-part reg='Larus'/><t:taxon-name-part>canus</t:taxon-name-part>)", "(canus)"),
+        (
+            "<t:taxon-name-part>Larus</t:taxon-name-part><t:taxon-name-part/><t:taxon-name-part>canus"
+            "</t:taxon-name-part>",
+            "Larus canus",
+        ),
         (
             "for<m:math><m:mtext> all </m:mtext><m:mi>x</m:mi><m:mspace width='1em'/></m:math>in",
             "for all x in",

@@ -7,7 +7,7 @@ if the real data is available, with the annotated corpora.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib import resources
 from pathlib import Path
 
@@ -22,10 +22,11 @@ from bioshards.corpus.sentences.boundary_model import (
     CLASS_OF_SECOND_WORD_AFTER,
     CLASS_OF_SECOND_WORD_BEFORE,
     MAX_CACHED,
+    SCORES_OF_WORDS,
     WORD_FAMILIES,
-    decide,
+    score_context,
 )
-from tests.bench.fit_sentences import fit_on_corpora, iter_read_contexts
+from tests.bench.fit_sentences import fit_on_corpora, iter_read_marks
 from tests.bench.harness.sentence_gold import (
     Paragraph,
     is_held_out,
@@ -205,8 +206,8 @@ CLASSES_AFTER = {
 
 
 SECOND_CLASSES_BEFORE = {
-    *("none", "dots", "and", "ex", "person", "in", "common", "lettered", "supplement", "(", "small"),
-    *("number", "number:", "Name", "other"),
+    *("none", "dots", "and", "letter and", "panel,", "ex", "person", "in", "common", "lettered"),
+    *("supplement", "(", "small", "number", "number:", "Name", "other"),
     *(f"{name}{mark}" for name in ("Name", "") for mark in ",;:."),
 }
 SECOND_CLASSES_AFTER = {"none", "initial", "Name", "Name,", "small", "number", "other"}
@@ -214,7 +215,7 @@ MARKS = {f"{mark}{closing}" for mark in ".?" for closing in ("", "1", ")")}
 POSITIONS = {"first", "alone", "inside", "closed", "unopened", ""}
 
 
-def test_contexts_that_were_read_have_classes_of_today() -> None:
+def test_marks_that_were_read_have_classes_of_today() -> None:
     classes = (
         SECOND_CLASSES_BEFORE,
         CLASSES_BEFORE | {"asked"},
@@ -223,7 +224,7 @@ def test_contexts_that_were_read_have_classes_of_today() -> None:
         SECOND_CLASSES_AFTER,
         POSITIONS,
     )
-    contexts = {context for context, _ in iter_read_contexts(GOLDEN / "boundary_contexts.tsv")}
+    contexts = {candidate.context for candidate, _ in iter_read_marks(GOLDEN / "boundary_marks.tsv")}
     assert len(contexts) > 3000
     for context in contexts:
         for word_class, known_classes in zip(context, classes, strict=True):
@@ -234,8 +235,9 @@ def test_contexts_that_were_read_have_classes_of_today() -> None:
 def test_caches_are_bounded() -> None:
     for number in range(200_000):
         split(f"v{number} w{number}x. y{number}z u{number}")
-    caches = (CLASS_BEFORE_STOP, CLASS_AFTER_STOP, CLASS_OF_SECOND_WORD_BEFORE, CLASS_OF_SECOND_WORD_AFTER)
-    assert max(decide.cache_info().currsize, *map(len, caches)) <= MAX_CACHED
+    caches: list[Collection[str]] = [CLASS_BEFORE_STOP, CLASS_AFTER_STOP, *SCORES_OF_WORDS]
+    caches += [CLASS_OF_SECOND_WORD_BEFORE, CLASS_OF_SECOND_WORD_AFTER]
+    assert max(score_context.cache_info().currsize, *map(len, caches)) <= MAX_CACHED
     split("y" * 1_000_000 + " " + "x" * 1_000_000 + ". The " + "z" * 1_000_000)
     for cache in caches:
         assert max(map(len, cache)) <= 40
