@@ -139,7 +139,8 @@ _PUBLISHER = re.compile(
         (?: at | under ) \b
       | this \s article \s is \s a \s contribution \s to \s the \s special \s issue \s on \s
       | this \s article \s is \s part \s of \s (?: an? | the ) \s
-          (?: special | themed? | thematic | topical | virtual ) \s (?: collection | issue | section | series ) \b
+          (?: special | themed? | thematic | topical | virtual ) \s
+          (?: collection | issue | section | series ) \b
       | this \s is \s an \s editor['’]s \s choice \s article \s from \s the \s
       | although \s pnas \s asks \s authors \s to \s adhere \s to
       | this \s figure \s appears \s in \s colou?r \s at \s www\.

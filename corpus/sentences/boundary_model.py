@@ -191,7 +191,9 @@ CLASS_BEFORE_STOP: Final = WordClasses(
 CLASS_AFTER_STOP: Final = WordClasses(
     {
         **{word + mark: f"Opener{mark}" for word in _WORDS_AFTER_STOP["Opener"] for mark in ("", ",")},
-        **{word + mark: "common" for word in _COMMON_WORDS for mark in ("", ",")},
+        **dict.fromkeys(_COMMON_WORDS, "common"),
+        # A word of two letters is a code of a legend: is, inner segments.
+        **{f"{word},": "common" for word in _COMMON_WORDS if len(word) > 2},
         "a,": "letter,",  # of panels: a, b Nests of gulls
         **dict.fromkeys(_WORDS_AFTER_STOP["Figure"], "Figure"),
         **dict.fromkeys(_WORDS_AFTER_STOP["surname"], "Name"),

@@ -33,9 +33,9 @@ from tests.bench.harness.sentence_gold import (
 
 ROOT: Final = Path(__file__).parent.parent.parent
 GOLDEN: Final = ROOT / "tests" / "golden"
-CORPUS_WEIGHT: Final = 2
+CORPUS_WEIGHT: Final = 4
 """Weight of each paragraph of CRAFT and GENIA, where the contexts that were read are rare ones."""
-OWN_PARAGRAPH_WEIGHT: Final = 30
+OWN_PARAGRAPH_WEIGHT: Final = 8
 """Weight of each of bioshards' own paragraphs."""
 MIN_MARKS: Final = 3
 """Features of fewer marks are left out."""
