@@ -173,8 +173,8 @@ _LOOSELY_GOVERNING_WORD = re.compile(
 _CONJUNCTION = re.compile(
     r"(?<![\w-])(?:although|because|whereas|while)$"
     r"|(?:\A|[.!?]\s++)(?:Additionally|Conversely|Finally|For (?:example|instance)|Furthermore|However"
-    r"|In (?:addition|contrast|particular)|Interestingly|Later|Likewise|Moreover|Previously|Recently"
-    r"|Similarly|Subsequently),$"
+    r"|In (?:addition|comparison|contrast|particular)|Interestingly|Later|Likewise|Moreover|Previously"
+    r"|Recently|Similarly|Subsequently),$"
 )
 """Words before a citation that is the subject of what follows: "while [6] described", "Later, [6] found"."""
 _VERBS: Final = r"""(?:also\s|both\s|have\s|has\s|recently\s)?(?:are|demonstrate[ds]?|describe[ds]?
@@ -192,8 +192,8 @@ _SENTENCE_END = re.compile(r"(?:\A[.!?]?|(?:[a-z]{3}|[\d)\]])[.!?:])\Z")
 _LAST_WORD_LIST: Final = """
     in by from of to with per than following after on see e.g eg example ref refs reference references and as
     between like or unlike cf i.e at via under within although because whereas while
-    additionally conversely finally instance furthermore however addition contrast particular interestingly
-    later likewise moreover previously recently similarly subsequently
+    additionally conversely finally instance furthermore however addition comparison contrast particular
+    interestingly later likewise moreover previously recently similarly subsequently
 """
 _LAST_WORDS: Final = frozenset(_LAST_WORD_LIST.split())
 """Last words of these patterns, a fast prefilter."""
@@ -325,7 +325,8 @@ def _close_gaps(text: str) -> str:
             gap = ""
         elif (
             not left_character
-            or left_character in "([{“‘"
+            or left_character in "([{"
+            or (left_character in "“‘" and not kept[-2:-1].isalnum())  # which some print as closing ones
             or (right_character == "—" and not text[end - 1].isspace())  # gulls [5]—as terns
         ):
             gap = ""

@@ -206,14 +206,15 @@ _CONFIGURATION = re.compile(
 )
 
 
-_SMALL_CAPITAL_WORD = re.compile(r"(?<![A-Za-z]<sc>)(?!and<)[a-z][a-z\d-]{1,19}(?=</sc>)")
+_SMALL_CAPITAL_WORD = re.compile(r"(?<![A-Za-z]<sc>)(?!and<)(?:[a-z][a-z\d-]{1,19}|[ivx])(?=</sc>)")
 
 
 def _write_small_capitals(text: str) -> str:
     """Write the small capitals that mean capitals: ``2 m<sc>m</sc>`` is mM, ``<sc>l</sc>-lysine`` L-lysine.
 
     They are the unit of concentrations, the configurations D and L (IUPAC, Nomenclature and Symbolism for
-    Amino Acids and Peptides, 1983, 3AA-3), and words without a large capital: ``<sc>anova</sc>`` is ANOVA.
+    Amino Acids and Peptides, 1983, 3AA-3), and words and numerals without a large capital:
+    ``<sc>anova</sc>`` is ANOVA, ``H <sc>i</sc>`` neutral hydrogen.
     """
     if _SMALL_CAPITALS not in text:
         return text

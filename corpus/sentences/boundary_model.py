@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 import re
 from collections.abc import Callable
 from importlib import resources
@@ -421,121 +420,6 @@ def _has_open_bracket(text: str) -> bool:
     )
 
 
-_SCORED_AS: Final = {
-    "(2),": "(",
-    "(2).": "(",
-    "(Family": "(Word",
-    "cross": "gene",
-    "S1": "Mixed",
-    "caseless": "Mixed",
-    "company": "firm",
-    "dash": "number",
-    "Dr": "Name",
-    "Drs": "Word",
-    "ellipsis": "dots",
-    "epithet": "Name",
-    "ex": "small",
-    "letter,": "small",
-    "new": "rank",
-    "paragraph": "mark",
-    "sense": "latin",
-    "serovar": "Name",
-    "strain": "Word",
-    "supplement": "other",
-    "Tandem": "Name",
-    "target": "Word",
-    "trailing dots": "inner dot",
-    "variable": "Mixed",
-    "year.": "number",
-    "zero": "item",
-}
-"""Classes that only rules tell apart, as the annotated texts have few of them."""
-
-
-def decide_by_rule(context: BoundaryContext) -> bool | None:
-    """Return True for a boundary, False for none, None if the weights decide."""
-    previous_class, class_before, mark, class_after, class_beyond, position = context
-    if class_after == "in citation" or (class_after in ("dash", "Tandem") and mark[0] == "?"):
-        return False
-    if class_before == "species" and class_after == "strain":  # Genus sp. Strain A-1, in titles
-        return False
-    if class_before == "trailing dots" and class_after in ("common", "letter", "small", "“"):
-        return False
-    if class_before == "sense" and class_after in ("Opener", "Opener,"):
-        return True
-    if class_before == "target" and class_after in ("item", "number") and previous_class != "supplement":
-        return False
-    if class_before == "company" and not position:
-        is_sentence = class_beyond == "small" and class_after in (
-            "Opener",
-            "Word",
-            "Name",
-            "epithet",
-            "ACRONYM",
-        )
-        names_people = class_after == "initials" and class_beyond == "initial"  # Ltd. J.D., K.R. and A.C.
-        return True if is_sentence or names_people or class_after in ("Dr", "Drs") else None
-    is_letter = class_before in ("capital", "letter")
-    if is_letter and class_after == "Figure" and class_beyond == "number" and not position:
-        return True  # 1, …, B. Figure 12 shows
-    if class_before in CERTAIN_CLASSES and class_after == "ellipsis" and class_beyond in ("Name", "Name,"):
-        return True  # very often. … Obviously
-    is_plain = class_after in ("Opener", "Opener,", "Word", "Name", "epithet", "ACRONYM", "gene", "strain")
-    return True if previous_class == "supplement" and class_before == "reference" and is_plain else None
-
-
-def _decide_rare_case(context: BoundaryContext) -> bool | None:
-    """Return what :func:`decide_by_rule` does, for cases on which the weights are fitted as well.
-
-    The annotated texts have few of them; the weights of their classes stay those of frequent cases.
-    """
-    previous_class, class_before, mark, class_after, class_beyond, position = context
-    if class_after in ("(Family", "per unit"):  # Genus minor Kom. (Fabaceae), 3 fg. g-1
-        return False
-    if class_before == "capital" and class_after in ("cross", "serovar"):
-        return False
-    if class_before == "capital" and class_after == "panel" and class_beyond == "small":
-        return False  # Genus minor L. (a-c) and
-    if class_after == "(2)," and class_beyond in ("Name", "Name,", "small"):  # 3 mL/min. (210 °C), nests
-        return False
-    if class_before == "genus" and class_after == "epithet":  # Ae. Aegypti
-        return False
-    if class_before == "initials" and class_after in ("Name", "Word", "Mixed"):
-        is_surname = previous_class in ("and", "common") and class_beyond in ("number", "other")
-        if class_beyond == "none" or is_surname:  # thanks to P.L. Ode. by K.U. McRoe (2002)
-            return False
-    if class_before in ("capital", "initials") and class_after == "Adverb," and not position:
-        return True  # eggs in Q. Correspondingly,
-    if previous_class == "ex" and class_before in ("capital", "initials") and class_after in ("Name", "Word"):
-        return False  # Genus minor Hill ex K. Ode
-    if class_before in ("item", "number") and class_after == "year.":
-        return False  # Fl. Boem. 2: 96. 1793.
-    if position == "unopened" and previous_class == "small" and class_after == "Opener":
-        return False  # Nests in vitro A). The eggs
-    if previous_class in ("and", ";") and class_before == "item" and class_after in ("common", "small"):
-        return False  # eggs (11%); and 6. others
-    if class_before == "zero" and class_after in ("number", "amount"):  # p<0. 05
-        return False
-    if class_before == "target" and class_after in ("(2).", "S1"):  # Figure. S1
-        return False
-    if previous_class == "none" and mark == "?":  # How? The
-        return True if class_after in ("Opener", "Word", "Name", "epithet") else None
-    if position:
-        return None
-    if class_after == "letter," and class_beyond == "small":  # Bar = 5 mm. c, d Eggs
-        return True if class_before in _PLAIN_CLASSES else None
-    if (
-        class_before == "new"
-        and class_beyond == "small"
-        and class_after in ("Opener", "Word", "Name", "epithet")
-    ):
-        return True
-    if class_before in ("capital", "initials") and class_after == "variable":  # one to N. Y_i is
-        return True
-    marked_classes = ("capital", "dose", "initials", "item", "number")  # in Table 1. *p<0.05
-    return True if class_before in marked_classes and class_after == "mark" else None
-
-
 def extract_features(candidate: BoundaryCandidate) -> list[str]:
     """Return the features of a candidate: classes, pairs of classes, shapes of words, words and length."""
     features = _extract_class_features(candidate.context)
@@ -545,9 +429,7 @@ def extract_features(candidate: BoundaryCandidate) -> list[str]:
 
 
 def _extract_class_features(context: BoundaryContext) -> list[str]:
-    previous_class, class_before, mark, class_after, class_beyond, position = [
-        _SCORED_AS.get(word_class, word_class) for word_class in context
-    ]
+    previous_class, class_before, mark, class_after, class_beyond, position = context
     return [
         class_before,
         f"_ {class_after}",
@@ -631,11 +513,6 @@ _MAX_SCORE: Final = 4
 @functools.lru_cache(maxsize=MAX_CACHED)
 def score_context(context: BoundaryContext) -> float:
     """Return the sum of the weights of a context; an infinite one if a rule decides."""
-    decision = _decide_rare_case(context)
-    if decision is None:
-        decision = decide_by_rule(context)
-    if decision is not None:
-        return math.inf if decision else -math.inf
     scores = [_WEIGHTS.get(name, 0.0) for name in _extract_class_features(context)]
     return _WEIGHTS["always"] + sum(scores)
 

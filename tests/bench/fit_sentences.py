@@ -19,7 +19,6 @@ from bioshards.corpus.sentences.boundary_model import (
     CAPITALS,
     CERTAIN_CLASSES,
     BoundaryCandidate,
-    decide_by_rule,
     extract_candidate,
     extract_features,
 )
@@ -58,7 +57,7 @@ def iter_undecided_marks(paragraph: Paragraph) -> Iterator[tuple[BoundaryCandida
         is_end = characters in paragraph.ends
         candidate = extract_candidate(text, start, stop, after)
         is_certain = candidate.context[1] in CERTAIN_CLASSES and text[after] in CAPITALS
-        if not is_certain and decide_by_rule(candidate.context) is None:
+        if not is_certain:
             yield candidate, is_end
         if is_end:
             start = after

@@ -56,7 +56,7 @@ SENTENCES = {
         "All claims expressed in this article are solely those of the authors, and not of the publisher.",
         "The statements, opinions and data contained in all publications are solely those of the authors.",
         "This article has been published as part of BMC Gulls Volume 3 Supplement 1, 2031: Wings.",
-        "This article is part of the Topical Collection on Gulls and Terns",
+        "This article is part of the Topical Collection on Gulls and Terns.",
         "This is a PDF file of an unedited manuscript that has been accepted for publication.",
         "No additional information is available for this paper.",
         "Disclaimer/Publisher’s Note: The statements, opinions and data contained in all publications are "

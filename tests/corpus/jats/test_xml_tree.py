@@ -472,6 +472,7 @@ def test_small_capitals_that_are_units_or_configurations_are_capitals(flatten: b
     assert extract_texts(paragraph, flatten) == [
         "A pH of 2 mM, 3 μM, or 1 M L-auk, am; D-/L-auks (D-). Feed D\u2010guano, L-1,2-guano."
     ]
+    assert extract_texts("Of H&#x2009;<sc>i</sc> and k<sc>i</sc>.", flatten) == ["Of H I and ki."]
 
 
 @pytest.mark.parametrize(
