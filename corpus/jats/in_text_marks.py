@@ -108,6 +108,14 @@ def is_linked_exponent(before: str, after: str = "") -> bool:
     )
 
 
+_PER_LENGTH = re.compile(r"/\s?[cdkmμµ]?m\Z")
+
+
+def is_linked_power_of_unit(script: str, before: str) -> bool:
+    """Return True if a number above the line is the power of a unit, though it has a link: "22 kg/m"."""
+    return script in ("2", "3") and _PER_LENGTH.search(before) is not None
+
+
 def ends_in_names(before: str) -> bool:
     """Return True if a number above the line is a citation, as it follows "et al."."""
     return before.rstrip().endswith("et al.")

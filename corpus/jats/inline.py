@@ -325,8 +325,12 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
         _strip_line_break(pieces)
     if CITATION_MARK in text and in_text_marks.has_only_citations(text):
         before = _join_last(pieces)[-_LOOKBACK_CHARACTERS:]
-        is_exponent = before.endswith("10") and in_text_marks.is_linked_exponent(before, element.tail or "")
-        pieces.append(f"^{text_content(element).lstrip()}" if is_exponent else CITATION_MARK)
+        script = text_content(element).strip()
+        if before.endswith("10") and in_text_marks.is_linked_exponent(before, element.tail or ""):
+            pieces.append(f"^{script}")
+        else:
+            is_power = in_text_marks.is_linked_power_of_unit(script, before)
+            pieces.append(script if is_power else CITATION_MARK)
     elif element_text.may_be_exponent(text) and element_text.is_exponent(
         _join_last(pieces)[-element_text.LOOKBACK_CHARACTERS :], text
     ):

@@ -295,6 +295,7 @@ _MARKED_START = re.compile(
 )
 """A paragraph that begins with marked text; its last group is the blank, or dash, before other text."""
 _ITALIC_TAG = re.compile("</?italic>")
+_ITEM_AT_END = re.compile(r"<list-item(?: [^<>]*)?>\s*(?:<label>[^<>]*</label>\s*)?\Z")
 _MAX_STOPPED_HEADING_WORDS: Final = 6
 """Words of a heading that is a paragraph and ends in a stop: "Species richness."."""
 _SENTENCE_OPENERS: Final = (
@@ -326,6 +327,10 @@ def _frame_heading(start: re.Match[str]) -> str:
     marked = _unescape(_ITALIC_TAG.sub("", content)).strip()
     if opening.count("<") != closing.count("<") or not is_title(marked.strip(" .:"), gap is None):
         return start[0]
+    if gap is None and _ITEM_AT_END.search(
+        start.string, max(0, start.start() - _MAX_TAG_LENGTH), start.start()
+    ):
+        return start[0]  # it is above its item only, and not above the next one
     last = mark or marked[-1:]
     if gap is None:
         is_heading = last != "." or marked.count(" ") < _MAX_STOPPED_HEADING_WORDS
@@ -432,12 +437,15 @@ def _flatten_xref(xref: re.Match[str]) -> str:
         return CITATION_REFERENCE
     if ref_type in CITATION_XREF_TYPES:
         flat_text = _flatten_citation(text)
-        if flat_text == CITATION_REFERENCE and xref.string.endswith(("10", "10<sup>"), 0, xref.start()):
+        before_powers = ("10", "10<sup>", "m<sup>")
+        if flat_text == CITATION_REFERENCE and xref.string.endswith(before_powers, 0, xref.start()):
             start, end = xref.span()
             before, is_in_superscript, _ = xref.string[max(0, start - _MAX_FACTOR) : start].partition("<sup>")
             after = xref.string[end : end + _MAX_UNIT].removeprefix("</sup>")
             if in_text_marks.is_linked_exponent(_unescape(before), _unescape(after)):
                 return text if is_in_superscript else f"^{text.strip()}"
+            if is_in_superscript and in_text_marks.is_linked_power_of_unit(text, _unescape(before)):
+                return text
         return xref[0] if flat_text is None else flat_text
     return text if ref_type in _TEXT_XREF_TYPES else xref[0]
 

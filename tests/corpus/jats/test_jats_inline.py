@@ -154,6 +154,11 @@ def build_xref(number: str) -> str:
         (f"2∙10<sup>{build_xref('7')}</sup> to 3×10<sup>{build_xref('9')}</sup>", "2∙10^7 to 3×10^9"),
         (f"at most 10<sup>{build_xref('5')}</sup> cells", "at most 10^5 cells"),
         (f"at most 10<sup>{build_xref('5')}</sup> gulls", "at most 10 gulls"),
+        (
+            f"at 22 kg/m<sup>{build_xref('2')}</sup>, 3 /cm<sup>{build_xref('3')}</sup>.",
+            "at 22 kg/m2, 3 /cm3.",
+        ),
+        (f"in 5 m<sup>{build_xref('2')}</sup>, a/m<sup>{build_xref('12')}</sup>.", "in 5 m, a/m."),
         ("of Ode <italic>et al. </italic><sup>4</sup>.", "of Ode et al."),
         ("at ×10<xref ref-type='bibr'><sup>7</sup></xref>.", "at ×10."),
         ("see Eq. (<xref rid='b1'>1</xref>).", "see Eq. (1)."),
