@@ -537,9 +537,8 @@ def split_notes(text: str) -> NotedText | None:
             break
         notes.append((sentence_kind, text[start:stop]))
         end = start
-    if (
-        not notes and last_kind is not None and start < last_start
-    ):  # "We counted gulls. is available for this paper at"
+    # The splitter sees no boundary in "We counted gulls. is available for this paper at".
+    if not notes and last_kind is not None and start < last_start:
         notes.append((last_kind, text[last_start:]))
         end = last_start
     return NotedText(text[:end].rstrip(), notes[::-1]) if notes else None

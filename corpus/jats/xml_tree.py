@@ -327,10 +327,9 @@ def _frame_heading(start: re.Match[str]) -> str:
     marked = _unescape(_ITALIC_TAG.sub("", content)).strip()
     if opening.count("<") != closing.count("<") or not is_title(marked.strip(" .:"), gap is None):
         return start[0]
-    if gap is None and _ITEM_AT_END.search(
-        start.string, max(0, start.start() - _MAX_TAG_LENGTH), start.start()
-    ):
-        return start[0]  # it is above its item only, and not above the next one
+    position = start.start()
+    if gap is None and _ITEM_AT_END.search(start.string, max(0, position - _MAX_TAG_LENGTH), position):
+        return start[0]  # it is the title of its item only
     last = mark or marked[-1:]
     if gap is None:
         is_heading = last != "." or marked.count(" ") < _MAX_STOPPED_HEADING_WORDS

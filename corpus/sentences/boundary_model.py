@@ -1,9 +1,9 @@
-"""Classifier of boundary candidates: logistic regression on the classes of the surrounding words.
+"""Classifier of boundary candidates: logistic regression on the classes and shapes of the surrounding words.
 
 A word is classified by the tables of known words (words_before_stop.txt, words_after_stop.txt), or else by
-the patterns of its shape. The meaning of a class for a boundary is learned: the weights in
+patterns; its shape is that of its letters. The meaning of both for a boundary is learned: the weights in
 boundary_weights.tsv are fitted by tests/bench/fit_sentences.py on articles and abstracts with annotated
-sentences, and on contexts that were read. To teach the splitter a word, add it to its family and refit.
+sentences, and on marks that were read. To teach the splitter a word, add it to its family and refit.
 """
 
 from __future__ import annotations
@@ -285,18 +285,6 @@ CAPITALS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 in the training texts this is wrong for 14 of 19,950.
 """
 
-_PLAIN_CLASSES: Final = CERTAIN_CLASSES | {
-    "capital",
-    "item",
-    "letter",
-    "number",
-    "short",
-    "Short",
-    "unit",
-    "Word",
-}
-"""Classes of words that are no abbreviations."""
-
 _CLAUSE_STARTS: Final = frozenset({"none", ":", ";", "Name:", "Name;"})
 """Classes after which a word starts its sentence or clause: the position of list numbers."""
 _PANELS: Final = re.compile(r"(?:\(?[A-Za-z](?:[,–-][A-Za-z])*\)?,? (?:and |& )?){1,8}")
@@ -321,11 +309,9 @@ NearbyWords = tuple[str, str, str, str, str, str]
 
 POSITIONS: Final = (-3, -2, -1, 1, 2, 3)
 
-
 _LENGTH_STEP: Final = 25
 _MAX_LENGTH: Final = 6
 """Steps of the longest lengths that are told apart."""
-_MAX_LETTER: Final = len("A,")
 
 
 class BoundaryCandidate(NamedTuple):
@@ -356,7 +342,7 @@ def extract_candidate(text: str, start: int, stop: int, after: int) -> BoundaryC
 
 
 def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryContext:
-    """Return the classes of what is around a mark, as for :func:`extract_candidate`."""
+    """Return the classes of what is around a mark; arguments as for :func:`extract_candidate`."""
     near = start if stop - start <= _MAX_LOOKBACK else stop - _MAX_LOOKBACK
     # Text that was cut into tokens has a blank before the mark.
     sentence = text[near : stop - 1 if text[stop - 1] == " " and stop - 1 > near else stop]
@@ -504,7 +490,6 @@ SCORES_OF_WORDS: Final = tuple(map(WordScores, POSITIONS))
 ) = SCORES_OF_WORDS
 _SCORES_OF_LENGTHS: Final = tuple(_WEIGHTS.get(f"length {length}", 0.0) for length in range(_MAX_LENGTH + 1))
 
-
 _MIN_SCORE: Final = -6
 _MAX_SCORE: Final = 4
 """Scores of contexts below and above which the words are not looked at: they change 1 mark of 12,000."""
@@ -512,7 +497,7 @@ _MAX_SCORE: Final = 4
 
 @functools.lru_cache(maxsize=MAX_CACHED)
 def score_context(context: BoundaryContext) -> float:
-    """Return the sum of the weights of a context; an infinite one if a rule decides."""
+    """Return the sum of the weights of a context."""
     scores = [_WEIGHTS.get(name, 0.0) for name in _extract_class_features(context)]
     return _WEIGHTS["always"] + sum(scores)
 
