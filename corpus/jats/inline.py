@@ -57,7 +57,7 @@ A script after it stays apart, unlike one after a line break of the XML, which n
 """
 _WORD_BEFORE_SYMBOL = re.compile(
     r"(?:\b(?:an?|all|at|because|between|by|equals?|every|for|from|given|if|in|is|let|of|some|than|that|the"
-    r"|time|to|value|values|via|when|where|with|predicts?)|\bi\.e\.|[=<>≤≥≈+×])[ \t\n]+\Z",
+    r"|time|to|value|values|via|when|where|with|predicts?)|\b(?:e\.g|i\.e)\.,?|[=<>≤≥≈+×])[ \t\n]+\Z",
     re.IGNORECASE,
 )
 _WORDS_AFTER_SYMBOL = re.compile(
@@ -257,6 +257,8 @@ def _append_blank(_: etree._Element, pieces: TextPieces) -> None:
 def _append_xref(xref: etree._Element, pieces: TextPieces) -> None:
     ref_type = xref.get("ref-type")
     text = _join_marked_text(xref).replace(NOTE_FRAME, "")
+    if not (ref_type or text or xref.get("rid")):
+        return  # the target of other links: <xref id="InR1"/>
     if text.strip() == in_text_marks.LINK_WITHOUT_NUMBER:
         text = CITATION_MARK
     elif ref_type in CITATION_XREF_TYPES or not ref_type:

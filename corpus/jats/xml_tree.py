@@ -295,7 +295,6 @@ _MARKED_START = re.compile(
 )
 """A paragraph that begins with marked text; its last group is the blank, or dash, before other text."""
 _ITALIC_TAG = re.compile("</?italic>")
-_ITEM_AT_END = re.compile(r"<list-item(?: [^<>]*)?>\s*(?:<label>[^<>]*</label>\s*)?\Z")
 _MAX_STOPPED_HEADING_WORDS: Final = 6
 """Words of a heading that is a paragraph and ends in a stop: "Species richness."."""
 _SENTENCE_OPENERS: Final = (
@@ -327,9 +326,6 @@ def _frame_heading(start: re.Match[str]) -> str:
     marked = _unescape(_ITALIC_TAG.sub("", content)).strip()
     if opening.count("<") != closing.count("<") or not is_title(marked.strip(" .:"), gap is None):
         return start[0]
-    position = start.start()
-    if gap is None and _ITEM_AT_END.search(start.string, max(0, position - _MAX_TAG_LENGTH), position):
-        return start[0]  # it is the title of its item only
     last = mark or marked[-1:]
     if gap is None:
         is_heading = last != "." or marked.count(" ") < _MAX_STOPPED_HEADING_WORDS

@@ -149,6 +149,7 @@ def build_xref(number: str) -> str:
         ("see Table <xref rid='b1'>1</xref>.", "see Table 1."),
         ("see Appendix <xref ref-type='' rid='gull40-supinfo-0001'>S5</xref>.", "see Appendix S5."),
         ("In <xref rid='note1'/>, gulls nest.", f"In {GAP_MARK}, gulls nest."),
+        ("(see <xref id='a1'/><xref ref-type='bibr' rid='b1'>Ode 2031</xref>)", "(see Ode 2031)"),
         # A power of ten is none, though it is linked.
         ("2×10<xref ref-type='bibr'><sup>7</sup></xref> eggs", "2×10^7 eggs"),
         (f"2∙10<sup>{build_xref('7')}</sup> to 3×10<sup>{build_xref('9')}</sup>", "2∙10^7 to 3×10^9"),
@@ -221,6 +222,7 @@ PICTURE = "<inline-graphic xlink:href='a.png'/>"
         (f"bends at time {PICTURE} for all {PICTURE} &lt; 3", "bends at time [F] for all [F] < 3"),
         (f"({PICTURE} indicates males and {PICTURE} is 4)", "([F] indicates males and [F] is 4)"),
         (f"gulls (i.e. {PICTURE} which predicts {PICTURE}.", "gulls (i.e. [F] which predicts [F]."),
+        (f"within 0.01 pc (e.g. {PICTURE} for gulls)", "within 0.01 pc (e.g. [F] for gulls)"),
         ("where <private-char/> is", "where [F] is"),
         (f"on cliffs. {PICTURE} [{build_xref('3')}], {PICTURE} [{build_xref('4')}]", "on cliffs. [F], [F]"),
         (

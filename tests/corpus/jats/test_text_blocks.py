@@ -289,11 +289,6 @@ REFERENCES = "".join(
         ),
         ("<p>Both: <list><list-item><p>one</p></list-item></list> and on.</p>", ["Both:", "one", "and on."]),
         (
-            "<list><list-item><label>1</label><p><bold>Nests of gulls</bold></p><p>One.</p></list-item>"
-            "<list-item><p>Two.</p></list-item></list>",
-            ["Nests of gulls", "One.", "Two."],
-        ),
-        (
             "<def-list><def-item><term>GUL:</term><def><p>a</p><p/><p>gull</p></def></def-item>"
             "<def-item><term>TRN</term></def-item></def-list>",
             ["GUL: a gull", "TRN"],
