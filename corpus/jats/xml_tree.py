@@ -316,7 +316,8 @@ _SENTENCE_OPENERS: Final = (
 def frame_headings(text: str) -> str:
     """Frame what is a heading by its markup.
 
-    ``<p><bold>Gulls.</bold> Nests``, ``<p><bold>Gulls</bold> We count``, ``<p><bold>Gulls</bold></p><p>``.
+    ``<p><bold>Gulls.</bold> Nests``, ``<p><bold>Gulls</bold> We count``, ``<p><bold>Gulls</bold></p><p>``;
+    what is in bold before a line break.
     """
     return _MARKED_START.sub(_frame_heading, text.replace(HEADING_FRAME, "\ufffd"))
 
@@ -330,8 +331,10 @@ def _frame_heading(start: re.Match[str]) -> str:
     if gap is None:
         is_heading = last != "." or marked.count(" ") < _MAX_STOPPED_HEADING_WORDS
     else:
-        opens_sentence = start.string.startswith(_SENTENCE_OPENERS, start.end()) or (
-            is_run_in_heading(marked) and not _has_other_label(start, opening)
+        opens_sentence = (
+            ("\n" in gap and opening.startswith("<bold"))
+            or start.string.startswith(_SENTENCE_OPENERS, start.end())
+            or (is_run_in_heading(marked) and not _has_other_label(start, opening))
         )
         is_heading = last == "." or (opens_sentence and gap != "—" and last.isalnum())
     if not is_heading:

@@ -464,6 +464,17 @@ def test_the_frame_of_headings_in_an_article_is_no_frame(start: str, flatten: bo
 
 
 @pytest.mark.parametrize("flatten", [True, False])
+def test_a_title_in_bold_before_a_line_break_is_a_heading(flatten: bool) -> None:
+    xml = build_paragraph_article(
+        "<bold>Nests of terns</bold>\nAuks nest.</p><p><italic>Larus</italic>\nNests"
+    )
+    assert [(block.headings, block.text) for block in extract_blocks(xml, flatten)] == [
+        (("Nests of terns",), "Auks nest."),
+        ((), "Larus Nests"),
+    ]
+
+
+@pytest.mark.parametrize("flatten", [True, False])
 def test_small_capitals_that_are_units_or_configurations_are_capitals(flatten: bool) -> None:
     paragraph = (
         "A p<sc>H</sc> of 2 m<sc>m</sc>, 3 &#x3bc;<sc>m,</sc> or 1 <sc>m</sc> <sc>l</sc>-auk, a<sc>m</sc>;"
