@@ -256,6 +256,21 @@ def split_label(text: str) -> tuple[str, str]:
     return ("", text) if label is None else (label[0].rstrip(" .:|"), text[label.end() :])
 
 
+_NEXT_LABEL = re.compile(
+    r"(?<=[.;?!)] )(?=(?:(?:Additional|Supplementa(?:l|ry)) )?"
+    r"(?:Data|Dataset|Fig\.|Figure|File|Movie|Note|Table|Text|Video) (?:S?\d{1,3}[.:] |S\d{1,3} [A-Z]))"
+)
+
+
+def split_at_labels(text: str) -> list[str]:
+    """Split the caption of a supplement before each label: "Table S1. Eggs. Table S2. Nests."."""
+    label, rest = split_caption_label(text)
+    if not label:
+        return [text]
+    first_text, *other_parts = _NEXT_LABEL.split(rest)
+    return [part.rstrip() for part in (text.removesuffix(rest) + first_text, *other_parts)]
+
+
 def split_caption_label(text: str) -> tuple[str, str]:
     """Split a caption as :func:`split_label` does; the stop may be missing: "Table S7 Sequences"."""
     label, rest = split_label(text)

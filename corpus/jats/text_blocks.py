@@ -613,14 +613,13 @@ class _ArticleWalker:
                 text = text_rules.remove_bullet(text)
             text = captions.remove_file_notes(text, is_supplement)
             text = captions.remove_colour_notes(text)
-            label, rest = captions.split_caption_label(text)
-            if label and rest:
-                text = rest
-            if label:
-                label_headings = headings if headings[-1:] == (label,) else (*headings, label)
-            path = label_headings if block.headings == headings else block.headings
-            for part_text in captions.split_at_first_panel(text):
-                self._add_block(block.part, path if rest else block.headings, part_text)
+            for part_text in captions.split_at_labels(text) if is_supplement else (text,):
+                label, rest = captions.split_caption_label(part_text)
+                if label:
+                    label_headings = headings if headings[-1:] == (label,) else (*headings, label)
+                path = label_headings if block.headings == headings else block.headings
+                for panel_text in captions.split_at_first_panel(rest if label and rest else part_text):
+                    self._add_block(block.part, path if rest else block.headings, panel_text)
 
     def _walk_footnotes(self, group: etree._Element, part: str, headings: Headings) -> None:
         """Walk a group of footnotes. Notes about a person's address are counted."""

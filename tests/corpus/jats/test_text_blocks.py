@@ -509,6 +509,18 @@ def test_captions_of_supplements_without_notes_about_files(caption: str, expecte
     assert extract_texts(figure) == ["Gulls.", *expected]
 
 
+def test_each_label_in_the_caption_of_a_supplement_is_a_heading() -> None:
+    caption = (
+        "File 1: Table S1. Eggs, see Table S2. Figure S1 Nests of gulls. Fig. S2: Wings. Table 3 has more."
+    )
+    xml = f"<supplementary-material><caption><p>{caption}</p></caption></supplementary-material>"
+    assert extract_body(xml) == [
+        ("caption", "File 1: Table S1", "Eggs, see Table S2."),
+        ("caption", "Figure S1", "Nests of gulls."),
+        ("caption", "Fig. S2", "Wings. Table 3 has more."),
+    ]
+
+
 @pytest.mark.parametrize(
     "note",
     [
