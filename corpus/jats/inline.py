@@ -330,9 +330,10 @@ def _append_superscript(element: etree._Element, pieces: TextPieces) -> None:
         script = text_content(element).strip()
         if before.endswith("10") and in_text_marks.is_linked_exponent(before, element.tail or ""):
             pieces.append(f"^{script}")
+        elif in_text_marks.is_linked_power_of_unit(script, before):
+            pieces.append(script)
         else:
-            is_power = in_text_marks.is_linked_power_of_unit(script, before)
-            pieces.append(script if is_power else CITATION_MARK)
+            pieces.append(CITATION_MARK)
     elif element_text.may_be_exponent(text) and element_text.is_exponent(
         _join_last(pieces)[-element_text.LOOKBACK_CHARACTERS :], text
     ):

@@ -13,7 +13,7 @@ import itertools
 import re
 from collections.abc import Callable
 from importlib import resources
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 # Classes of words
 
@@ -204,19 +204,22 @@ CLASS_AFTER_STOP: Final = WordClasses(
 """Class of a word after a full stop."""
 
 
-class SecondWordClasses(dict[str, str]):
-    """Cache from the second word before or after a full stop to its class."""
+_Value = TypeVar("_Value")
 
-    def __init__(self, classify: Callable[[str], str]) -> None:
-        self._classify = classify
 
-    def __missing__(self, word: str) -> str:
-        word_class = self._classify(word)
+class WordCache(dict[str, _Value]):
+    """Cache from a word to what a function returns for it, computed on demand; long words are not kept."""
+
+    def __init__(self, compute: Callable[[str], _Value]) -> None:
+        self._compute = compute
+
+    def __missing__(self, word: str) -> _Value:
+        value = self._compute(word)
         if len(word) <= _MAX_WORD_LENGTH:
             if len(self) >= MAX_CACHED:
                 self.clear()
-            self[word] = word_class
-        return word_class
+            self[word] = value
+        return value
 
 
 _SUPPLEMENT_NUMBER: Final = re.compile(r"S\d")
@@ -270,10 +273,10 @@ def _classify_second_word_after(word: str) -> str:
     return "small" if word[0].islower() else "number" if word[0].isdigit() else "other"
 
 
-CLASS_OF_SECOND_WORD_BEFORE: Final = SecondWordClasses(_classify_second_word_before)
+CLASS_OF_SECOND_WORD_BEFORE: Final = WordCache(_classify_second_word_before)
 """Class of the second word before a full stop: what an initial or a number belongs to."""
 
-CLASS_OF_SECOND_WORD_AFTER: Final = SecondWordClasses(_classify_second_word_after)
+CLASS_OF_SECOND_WORD_AFTER: Final = WordCache(_classify_second_word_after)
 """Class of the second word after a full stop."""
 
 
@@ -337,11 +340,11 @@ def extract_candidate(text: str, start: int, stop: int, after: int) -> BoundaryC
         stop: offset of the mark.
         after: offset of the word after the mark.
     """
-    context = extract_context(text, start, stop, after)
+    context = _extract_context(text, start, stop, after)
     return BoundaryCandidate(context, _extract_words(text, start, stop, after), _measure_length(start, stop))
 
 
-def extract_context(text: str, start: int, stop: int, after: int) -> BoundaryContext:
+def _extract_context(text: str, start: int, stop: int, after: int) -> BoundaryContext:
     """Return the classes of what is around a mark; arguments as for :func:`extract_candidate`."""
     near = start if stop - start <= _MAX_LOOKBACK else stop - _MAX_LOOKBACK
     # Text that was cut into tokens has a blank before the mark.
@@ -430,7 +433,7 @@ def _extract_class_features(context: BoundaryContext) -> list[str]:
 
 def _extract_word_features(position: int, word: str) -> list[str]:
     """Return the shape of a word, and the word itself if it is beside the mark."""
-    shape = find_shape(word)
+    shape = _find_shape(word)
     features = [f"{position} shape {shape}"]
     if abs(position) == 1 and word != shape:
         features.append(f"{position} word {word.lower()}")
@@ -446,7 +449,7 @@ def _find_shape_of_character(character: str) -> str:
     return "9" if character.isdigit() else character
 
 
-def find_shape(word: str) -> str:
+def _find_shape(word: str) -> str:
     """Return the shape of a word, whose own shape it is: "Xx9-x." of "Gull12-nests.".
 
     Runs of large letters, small letters, digits and of the same other character are one character each.
@@ -464,22 +467,12 @@ def _read_weights() -> dict[str, float]:
 _WEIGHTS: Final = _read_weights()
 
 
-class WordScores(dict[str, float]):
-    """Cache from the word at a position to the sum of its weights."""
-
-    def __init__(self, position: int) -> None:
-        self._position = position
-
-    def __missing__(self, word: str) -> float:
-        score = sum(_WEIGHTS.get(name, 0.0) for name in _extract_word_features(self._position, word))
-        if len(word) <= _MAX_WORD_LENGTH:
-            if len(self) >= MAX_CACHED:
-                self.clear()
-            self[word] = score
-        return score
+def _score_word(position: int, word: str) -> float:
+    return sum(_WEIGHTS.get(name, 0.0) for name in _extract_word_features(position, word))
 
 
-SCORES_OF_WORDS: Final = tuple(map(WordScores, POSITIONS))
+SCORES_OF_WORDS: Final = tuple(WordCache(functools.partial(_score_word, position)) for position in POSITIONS)
+"""The sum of the weights of a word at each position."""
 (
     _BEFORE_SECOND_WORD,
     _BEFORE_WORD,
@@ -504,7 +497,7 @@ def score_context(context: BoundaryContext) -> float:
 
 def decide(text: str, start: int, stop: int, after: int) -> bool:
     """Return True if a mark is a boundary; arguments as for :func:`extract_candidate`."""
-    score = score_context(extract_context(text, start, stop, after))
+    score = score_context(_extract_context(text, start, stop, after))
     if _MIN_SCORE < score < _MAX_SCORE:
         third_word, second_word, word, next_word, second_next, third_next = _extract_words(
             text, start, stop, after

@@ -1,9 +1,10 @@
 """Fit the sentence splitter's weights: ``python -m tests.bench.fit_sentences``, with BIOSHARDS_DATA set.
 
-A logistic regression on the marks that the splitter's rules leave undecided: in the four fifths of CRAFT and
-GENIA that are not held out, in bioshards' own paragraphs, each of which counts several times, and in
-tests/golden/boundary_marks.tsv. Run it again whenever the classes of boundary_model.py or its features
-change; the same input gives the same file.
+A logistic regression on the marks that are not certain by the class before and the capital after them: in the
+four fifths of CRAFT and GENIA that are not held out, in bioshards' own paragraphs, each of which counts
+several times, and in tests/golden/boundary_marks.tsv. Run it again whenever the classes of boundary_model.py
+or its features change; the same input gives the same file. The articles of that table are not in the
+repository: a class that gets another name is renamed in it, and other changes of a class leave its rows.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ HEADER: Final = """\
 """
 
 
-def iter_undecided_marks(paragraph: Paragraph) -> Iterator[tuple[BoundaryCandidate, bool]]:
-    """Yield each undecided mark, and whether a sentence ends there."""
+def iter_uncertain_marks(paragraph: Paragraph) -> Iterator[tuple[BoundaryCandidate, bool]]:
+    """Yield each mark that is not certain, and whether a sentence ends there."""
     text = collapse_whitespace(paragraph.text)
     start = read = characters = 0
     for match in BOUNDARY_CANDIDATE.finditer(text):
@@ -109,8 +110,8 @@ def fit_on_corpora(data: Path) -> list[tuple[str, float]]:
     ]
     own = load_own_paragraphs(GOLDEN / "sentences.txt")
     sources = (
-        ([mark for part in annotated for mark in iter_undecided_marks(part)], CORPUS_WEIGHT),
-        ([mark for part in own for mark in iter_undecided_marks(part)], OWN_PARAGRAPH_WEIGHT),
+        ([mark for part in annotated for mark in iter_uncertain_marks(part)], CORPUS_WEIGHT),
+        ([mark for part in own for mark in iter_uncertain_marks(part)], OWN_PARAGRAPH_WEIGHT),
         (list(iter_read_marks(GOLDEN / "boundary_marks.tsv")), 1),
     )
     marks = [mark for source, _ in sources for mark in source]
